@@ -4,6 +4,9 @@ import { FlowCleaner } from '../../src/proxy/conntrack.ts';
 import { applyChanges, type Change } from '../../src/netlink/batch.ts';
 import { ConntrackTable, type DumpFilter } from '../../src/netlink/conntrack.ts';
 import { NETLINK_NETFILTER, NetlinkSocket } from '../../src/netlink/socket.ts';
+import { NetlinkThread } from '../../src/netlink/thread.ts';
+import { writeFlowFilter } from '../../src/netlink/worker/flowFilter.ts';
+import { runToEnd } from '../../src/time/timeSlice.ts';
 import { createLog } from '../../src/log/log.ts';
 import { type Ip, parseIp } from '../../src/model/ip.ts';
 import { objectKey } from '../../src/model/objects.ts';
@@ -27,7 +30,9 @@ const proxy = new Proxier({
   writer: { sync: () => Promise.reject(new Error('nothing is written here')), requestFull: () => {} },
 });
 const log = createLog({ verbosity: 0, format: 'text' });
-const cleaner = new FlowCleaner({ family: 'IPv4', localIps: () => [], log });
+const thread = await NetlinkThread.start();
+const flowTable = new ConntrackTable('IPv4', thread.transactionChannel(NETLINK_NETFILTER));
+const cleaner = new FlowCleaner({ family: 'IPv4', localIps: () => [], log, table: flowTable });
 
 function ip(text: string): Ip {
   const parsed = parseIp(text);
@@ -86,12 +91,13 @@ async function held(work: () => Promise<number> | number): Promise<Held> {
   return { ms: elapsed, blockMs: block.stop(), flows: count };
 }
 
-function dump(filter: DumpFilter): number {
-  const table = new ConntrackTable('IPv4');
+/** What comes to this thread. */
+async function dump(filter: DumpFilter): Promise<number> {
+  const frontends = [{ protocol: 'UDP', address: undefined, port: DNS, servers: [] }] as const;
   let count = 0;
-  const batches = table.flows(filter, (_, port) => port === DNS);
-  for (let step = batches.next(); !step.done; step = batches.next()) count += step.value.length;
-  table.close();
+  await flowTable.scan(filter, runToEnd(writeFlowFilter(frontends, 'IPv4')), (some) => {
+    count += some.length;
+  });
   return count;
 }
 
@@ -118,3 +124,4 @@ makeOthers();
 const runs: TableRun[] = [];
 for (let generation = 1; generation <= repetitions; generation++) runs.push(await measure(generation));
 process.stdout.write(`${JSON.stringify(runs)}\n`);
+await thread.close();

@@ -38,6 +38,10 @@ export class Clock {
         return client.commit(transaction);
       },
       affinityEntries: (protocol) => client.affinityEntries(protocol),
+      differing: (elements, sets) => client.differing(elements, sets),
+      lookUp: (elements, sets) => client.lookUp(elements, sets),
+      sizes: () => client.sizes(),
+      scan: (set, take) => client.scan(set, take),
     };
   }
 
@@ -63,6 +67,8 @@ export class Clock {
       get committed() {
         return channel.committed;
       },
+      lookUp: (lists) => channel.lookUp(lists),
+      scan: (...asked) => channel.scan(...asked),
       commit: async (transaction) => {
         let written = performance.now();
         const watched: NetlinkTransaction = (sequence) => {

@@ -130,7 +130,12 @@ export class FamilyRuntime {
     if (config.junction.proof && this.#mode.kernel) this.#proof = this.#makeProof(wallTime);
     this.#monitorIntervalMs = config.syncPeriodMs;
     this.#unserved = new UnservedReports({ family, nodeName, plan: proxier.plan, recorder, log });
-    this.#flows = new FlowCleaner({ family, localIps: () => this.#mode.localIps(), log });
+    this.#flows = new FlowCleaner({
+      family,
+      localIps: () => this.#mode.localIps(),
+      log,
+      table: this.#mode.flows,
+    });
     this.#health = new ServiceHealthServers({
       family,
       nodeName,

@@ -4,6 +4,7 @@ import type { CommandRunner } from '../system/processes.ts';
 import type { Log } from '../log/log.ts';
 import type { ConnectionReading } from '../telemetry/metrics/connections.ts';
 import type { Cidr, Family, Ip } from '../model/ip.ts';
+import type { FlowTable } from '../proxy/conntrack.ts';
 import type { KernelWriter } from '../proxy/proxier.ts';
 import type { FamilyEvents, Verification } from '../proxy/syncRunner.ts';
 import type { FamilyAnswer, FamilySupport } from './familyState.ts';
@@ -45,6 +46,8 @@ export interface ModeFamily {
   readonly verification: Verification;
   /** Reads the kernel for questions. */
   readonly kernel?: KernelReader;
+  /** The kernel's flows, read and deleted in the thread that owns the sockets. */
+  readonly flows: FlowTable;
   /** The node's own addresses. */
   localIps(): readonly Ip[];
   /** The first rules are in the kernel. */

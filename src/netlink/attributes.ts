@@ -235,6 +235,16 @@ export function attributeEnd(view: DataView, at: number, end: number): number {
   return at + length;
 }
 
+/** Where the first attribute of this type begins; 0 is nowhere, because a header comes before any. */
+export function findAttribute(view: DataView, start: number, end: number, type: number): number {
+  for (let at = start; at < end; ) {
+    const valueEnd = attributeEnd(view, at, end);
+    if ((view.getUint16(at + 2, LITTLE_ENDIAN) & NLA_TYPE_MASK) === type) return at;
+    at = align(valueEnd);
+  }
+  return 0;
+}
+
 /** Attributes inside an attribute, as a value of its own. */
 export function nested<R extends Rows>(table: AttributeTable<R>): AttributeKind<ValueOf<AttributeTable<R>>> {
   return {

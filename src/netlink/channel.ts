@@ -6,18 +6,25 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { JunctionError } from '../errors.ts';
 import { type Change, type ChangeOutcome, changeJob } from './batch.ts';
-import { type Message, NLM_F_DUMP, malformedMessage } from './codec.ts';
+import { type Message, MessageWriter, NLM_F_DUMP, decodeMessages, malformedMessage } from './codec.ts';
 import { type ChainsReply, type RulesReply, chainsJob, digestJob } from './nftables/digestJob.ts';
+import type { ElementList } from './nftables/elementList.ts';
 import type { CommitReply, NetlinkTransaction } from './nftables/transaction.ts';
 import {
   type Job,
   type NetlinkRefusal,
   type NetlinkReply,
   type NetlinkRequest,
+  type NetlinkEnd,
   NetlinkSocket,
+  ReplyReader,
   Sequence,
   requestJob,
+  writeRequest,
 } from './socket.ts';
+import { type Differing, type Lookup, lookUpAll, readDiffering } from './worker/lookUp.ts';
+import { type ScanFilter, scanTable } from './worker/scan.ts';
+import { runToEnd } from '../time/timeSlice.ts';
 
 export interface NetlinkChannel {
   /** Outcomes in the order of the changes; one that is refused stops none of the others. */
@@ -29,12 +36,32 @@ export interface NetlinkChannel {
   dumpAll(requests: readonly NetlinkRequest[]): Promise<readonly DumpReply[]>;
 }
 
-/** For the families that have transactions. */
+/** `examined`: how many objects the filter looked at. */
+export type ScanEnd = NetlinkEnd & { readonly examined: number };
+
+/** For netfilter, which has transactions, and tables too large to be read in one go. */
 export interface TransactionChannel extends NetlinkChannel {
   /** All of it or nothing, in one datagram. One that is larger than the kernel takes fails with EMSGSIZE. */
   commit(transaction: NetlinkTransaction): Promise<CommitReply>;
   /** How many of them the kernel took. */
   readonly committed: number;
+  /** Of each list, the elements that the kernel lacks or has otherwise. */
+  lookUp(lists: readonly ElementsAt[]): Promise<readonly (readonly Differing[])[]>;
+  /**
+   * A whole table, between the jobs of others, of which none waits for it: what changes meanwhile may be in it or not.
+   * `take` is given what passes the filter while it comes.
+   */
+  scan(
+    request: NetlinkRequest,
+    filter: ScanFilter | undefined,
+    take: (messages: readonly Message[]) => void,
+  ): Promise<ScanEnd>;
+}
+
+/** Elements of a set, and the request for all that it has. */
+interface ElementsAt {
+  readonly request: NetlinkRequest;
+  readonly elements: ElementList;
 }
 
 let committedByAll = 0;
@@ -56,6 +83,22 @@ export type DumpReply = { readonly kind: 'answered'; readonly messages: readonly
 /** Sends the bytes, and gives the answers away while they come. Resolves when all have come. */
 type Perform = (job: Job<unknown>) => Promise<void>;
 
+/** What the thread that owns the sockets does with answers, so that fewer of them have to be passed on. */
+interface ReducedJobs {
+  lookUp(lookups: readonly Lookup[]): Promise<Uint8Array>;
+  /** Returns how many objects the filter looked at. */
+  scan(
+    request: Uint8Array,
+    filter: ScanFilter | undefined,
+    take: (bytes: Uint8Array) => void,
+  ): Promise<number>;
+}
+
+const NOT_REDUCED: ReducedJobs = {
+  lookUp: () => Promise.reject(new Error('this channel only sends')),
+  scan: () => Promise.reject(new Error('this channel only sends')),
+};
+
 /** Writing so many changes or requests takes a few milliseconds. */
 const CHANGES_PER_PIECE = 512;
 const REQUESTS_PER_PIECE = 256;
@@ -66,11 +109,13 @@ const READINGS = 10;
 
 export class JobChannel implements RulesChannel {
   readonly #perform: Perform;
+  readonly #reduced: ReducedJobs;
   readonly #sequence: Sequence;
   #committed = 0;
 
-  constructor(perform: Perform, sequence = new Sequence()) {
+  constructor(perform: Perform, reduced: ReducedJobs = NOT_REDUCED, sequence = new Sequence()) {
     this.#perform = perform;
+    this.#reduced = reduced;
     this.#sequence = sequence;
   }
 
@@ -122,6 +167,36 @@ export class JobChannel implements RulesChannel {
     return reply;
   }
 
+  async lookUp(lists: readonly ElementsAt[]): Promise<readonly (readonly Differing[])[]> {
+    const lookups = lists.map(({ elements, request }) => ({
+      request: this.#write(request),
+      elements: elements.finish().slice(),
+    }));
+    return lookups.length === 0 ? [] : readDiffering(await this.#reduced.lookUp(lookups));
+  }
+
+  async scan(
+    request: NetlinkRequest,
+    filter: ScanFilter | undefined,
+    take: (messages: readonly Message[]) => void,
+  ): Promise<ScanEnd> {
+    const reader = new ReplyReader();
+    const bytes = this.#write(asDump(request));
+    const examined = await this.#reduced.scan(bytes, filter, (part) => {
+      for (const message of decodeMessages(part)) reader.take(message);
+      const messages = reader.messages.splice(0);
+      if (messages.length > 0) take(messages);
+    });
+    if (!reader.end) throw malformedMessage('an answer without an end');
+    return { ...reader.end, examined };
+  }
+
+  #write(request: NetlinkRequest): Uint8Array {
+    const writer = new MessageWriter(256);
+    writeRequest(writer, request, this.#sequence.next());
+    return writer.finish().slice();
+  }
+
   /** Results in the order of the items. The first failure stops those that are not under way yet. */
   async #inPieces<Item, Result>(
     items: readonly Item[],
@@ -155,7 +230,17 @@ function asDump(request: NetlinkRequest): NetlinkRequest {
 
 /** In the calling thread, which waits meanwhile: for tests and small tools. */
 export function directChannel(socket: NetlinkSocket): RulesChannel {
-  return new JobChannel(async (job) => void socket.perform(job), socket.sequence);
+  const reduced: ReducedJobs = {
+    lookUp: async (lookups) => socket.use((port) => lookUpAll(port, lookups)),
+    scan: async (request, filter, take) => {
+      const parts: Uint8Array[] = [];
+      const steps = socket.use((port) => scanTable(port, request, filter, (bytes) => parts.push(bytes)));
+      const examined = runToEnd(steps);
+      parts.forEach(take); // who takes them may use the socket again
+      return examined;
+    },
+  };
+  return new JobChannel(async (job) => void socket.perform(job), reduced, socket.sequence);
 }
 
 /** `directChannel` of a socket that is closed at the end. */

@@ -7,21 +7,15 @@
  */
 import { constants } from 'node:os';
 import { type Family, type Ip, parseBytes } from '../model/ip.ts';
-import { AttributeTable, attributeEnd, optional } from './attributes.ts';
-import { type Change, type ChangeOutcome, applyChanges } from './batch.ts';
-import {
-  ATTRIBUTE_HEADER_BYTES,
-  LITTLE_ENDIAN,
-  NLA_TYPE_MASK,
-  NLM_F_DUMP,
-  align,
-  malformedMessage,
-  viewOf,
-} from './codec.ts';
+import { AttributeTable, findAttribute, optional } from './attributes.ts';
+import type { Change, ChangeOutcome } from './batch.ts';
+import type { ScanEnd, TransactionChannel } from './channel.ts';
+import { ATTRIBUTE_HEADER_BYTES, LITTLE_ENDIAN, NLM_F_DUMP, malformedMessage, viewOf } from './codec.ts';
 import { type TransportProtocol, addressFamily, decodeIp, protocolByte } from './inet.ts';
 import { bytes, bytesAt, u16be, u32, u32be } from './kinds.ts';
 import { NFGENMSG_BYTES, NFNL_SUBSYS_CTNETLINK, nfnlRequest } from './nfnetlink.ts';
-import { NETLINK_NETFILTER, type NetlinkEnd, type NetlinkRequest, NetlinkSocket } from './socket.ts';
+import type { NetlinkRequest } from './socket.ts';
+import type { FlowFilter } from './worker/flowFilter.ts';
 
 const IPCTNL_MSG_CT_GET = 1;
 const IPCTNL_MSG_CT_DELETE = 2;
@@ -55,7 +49,7 @@ const REQUEST = new AttributeTable('a request for flows', {
 
 const ABSENT: Change['expected'] = new Map([[constants.errno.ENOENT, 'absent']]);
 
-type FlowProtocol = Exclude<TransportProtocol, 'TCP'>;
+export type FlowProtocol = Exclude<TransportProtocol, 'TCP'>;
 
 /** What a dump is narrowed to inside the kernel. */
 export interface DumpFilter<P extends TransportProtocol = FlowProtocol> {
@@ -80,9 +74,6 @@ export interface KernelFlow extends FlowTarget<FlowProtocol> {
   /** Addresses and ports of the first packet, as the kernel writes them. */
   readonly original: Uint8Array;
 }
-
-/** Asked before anything else is read. */
-export type WantsFlow = (protocol: FlowProtocol, destinationPort: number) => boolean;
 
 /**
  * Kernels before 5.8 do not know the filter, ignore it, and return every flow of the family: whoever reads the reply has
@@ -113,54 +104,35 @@ export function deleteFlow(family: Family, { original, id }: KernelFlow): Change
   };
 }
 
-/** To be opened in the network namespace whose flows are meant. */
 export class ConntrackTable {
   readonly #family: Family;
-  readonly #reading = NetlinkSocket.open(NETLINK_NETFILTER);
-  /** A socket of its own: the other is in the midst of a dump. */
-  readonly #removing: NetlinkSocket;
+  readonly #channel: TransactionChannel;
 
-  constructor(family: Family) {
+  constructor(family: Family, channel: TransactionChannel) {
     this.#family = family;
-    try {
-      this.#removing = NetlinkSocket.open(NETLINK_NETFILTER);
-    } catch (error) {
-      this.#reading.close();
-      throw error;
-    }
+    this.#channel = channel;
   }
 
-  /** A few at a time, as the kernel returns them. They may be removed meanwhile. */
-  *flows(filter: DumpFilter, wants: WantsFlow): Generator<readonly KernelFlow[], NetlinkEnd> {
-    const batches = this.#reading.batches(getFlows(this.#family, filter));
-    for (;;) {
-      const step = batches.next();
-      if (step.done) return step.value;
-      yield step.value.flatMap(({ payload }) => decodeFlow(payload, wants) ?? []);
-    }
-  }
-
-  /** Outcomes in the order of the flows; one that has ended by itself is `absent`. */
-  remove(flows: readonly KernelFlow[]): readonly ChangeOutcome[] {
-    return applyChanges(
-      this.#removing,
-      flows.map((flow) => deleteFlow(this.#family, flow)),
+  /** Those that pass the filter, some at a time, as the kernel returns them. They may be removed meanwhile. */
+  scan(dump: DumpFilter, filter: FlowFilter, take: (flows: readonly KernelFlow[]) => void): Promise<ScanEnd> {
+    return this.#channel.scan(getFlows(this.#family, dump), filter, (messages) =>
+      take(messages.flatMap(({ payload }) => decodeFlow(payload) ?? [])),
     );
   }
 
-  close(): void {
-    this.#reading.close();
-    this.#removing.close();
+  /** Outcomes in the order of the flows; one that has ended by itself is `absent`. */
+  remove(flows: readonly KernelFlow[]): Promise<readonly ChangeOutcome[]> {
+    return this.#channel.apply(flows.map((flow) => deleteFlow(this.#family, flow)));
   }
 }
 
-/** `undefined`: not wanted, of another protocol, or in a zone, where no rule of a service proxy puts one. */
-export function decodeFlow(payload: Uint8Array, wants: WantsFlow): KernelFlow | undefined {
+/** `undefined`: of another protocol, or in a zone, where no rule of a service proxy puts one. */
+export function decodeFlow(payload: Uint8Array): KernelFlow | undefined {
   return decode(
     payload,
-    (protocol, port) => (protocol !== 'TCP' && wants(protocol, port) ? protocol : undefined),
+    (protocol) => (protocol === 'TCP' ? undefined : protocol),
     (target, view, original) => {
-      const id = need(find(view, NFGENMSG_BYTES, payload.length, CTA_ID), CTA_ID);
+      const id = need(findAttribute(view, NFGENMSG_BYTES, payload.length, CTA_ID), CTA_ID);
       return { ...target, id: view.getUint32(valueAt(view, id, 4)), original: valueOf(view, original) };
     },
   );
@@ -181,40 +153,59 @@ function decode<P extends TransportProtocol, Flow>(
   flowOf: (target: FlowTarget<P>, view: DataView, original: number) => Flow,
 ): Flow | undefined {
   const view = viewOf(payload);
-  const all = (type: number): number => find(view, NFGENMSG_BYTES, payload.length, type);
+  const places = locateFlow(view, NFGENMSG_BYTES, wanted);
+  if (!places) return undefined;
+  const { protocol, destination, destinationPort, answerer, answererPort, original } = places;
+  const target = {
+    protocol,
+    destination: ipAt(view, destination),
+    destinationPort: view.getUint16(destinationPort),
+    answerer: ipAt(view, answerer),
+    answererPort: view.getUint16(answererPort),
+  };
+  return flowOf(target, view, original);
+}
+
+/** Where the parts of a flow are in a message: addresses as attributes, ports as they are. */
+interface FlowPlaces<P extends TransportProtocol> {
+  readonly protocol: P;
+  readonly original: number;
+  readonly destination: number;
+  readonly destinationPort: number;
+  readonly answerer: number;
+  readonly answererPort: number;
+}
+
+/** Its attributes begin at `start`. `undefined`: not wanted, of another protocol, or in a zone. */
+export function locateFlow<P extends TransportProtocol>(
+  view: DataView,
+  start: number,
+  wanted: (protocol: TransportProtocol, destinationPort: number) => P | undefined,
+): FlowPlaces<P> | undefined {
+  const all = (type: number): number => findAttribute(view, start, view.byteLength, type);
   const original = need(all(CTA_TUPLE_ORIG), CTA_TUPLE_ORIG);
   const first = inside(view, original, CTA_TUPLE_PROTO);
   const known = protocolByte.word(view.getUint8(valueAt(view, inside(view, first, CTA_PROTO_NUM), 1)));
   if (!known) return undefined;
-  const destinationPort = view.getUint16(valueAt(view, inside(view, first, CTA_PROTO_DST_PORT), 2));
-  const protocol = wanted(known, destinationPort);
+  const destinationPort = valueAt(view, inside(view, first, CTA_PROTO_DST_PORT), 2);
+  const protocol = wanted(known, view.getUint16(destinationPort));
   if (!protocol) return undefined;
   const reply = need(all(CTA_TUPLE_REPLY), CTA_TUPLE_REPLY);
   if (all(CTA_ZONE) || findIn(view, original, CTA_TUPLE_ZONE) || findIn(view, reply, CTA_TUPLE_ZONE))
     return undefined;
   const ports = inside(view, reply, CTA_TUPLE_PROTO);
-  const target = {
+  return {
     protocol,
-    destination: ipIn(view, inside(view, original, CTA_TUPLE_IP), CTA_IP_V4_DST, CTA_IP_V6_DST),
+    original,
+    destination: addressIn(view, inside(view, original, CTA_TUPLE_IP), CTA_IP_V4_DST, CTA_IP_V6_DST),
     destinationPort,
-    answerer: ipIn(view, inside(view, reply, CTA_TUPLE_IP), CTA_IP_V4_SRC, CTA_IP_V6_SRC),
-    answererPort: view.getUint16(valueAt(view, inside(view, ports, CTA_PROTO_SRC_PORT), 2)),
+    answerer: addressIn(view, inside(view, reply, CTA_TUPLE_IP), CTA_IP_V4_SRC, CTA_IP_V6_SRC),
+    answererPort: valueAt(view, inside(view, ports, CTA_PROTO_SRC_PORT), 2),
   };
-  return flowOf(target, view, original);
-}
-
-/** Where the first attribute of this type begins; 0 is nowhere, because a header comes before any. */
-function find(view: DataView, start: number, end: number, type: number): number {
-  for (let at = start; at < end; ) {
-    const valueEnd = attributeEnd(view, at, end);
-    if ((view.getUint16(at + 2, LITTLE_ENDIAN) & NLA_TYPE_MASK) === type) return at;
-    at = align(valueEnd);
-  }
-  return 0;
 }
 
 function findIn(view: DataView, nest: number, type: number): number {
-  return find(view, nest + ATTRIBUTE_HEADER_BYTES, nest + view.getUint16(nest, LITTLE_ENDIAN), type);
+  return findAttribute(view, nest + ATTRIBUTE_HEADER_BYTES, nest + view.getUint16(nest, LITTLE_ENDIAN), type);
 }
 
 function inside(view: DataView, nest: number, type: number): number {
@@ -236,10 +227,16 @@ function valueOf(view: DataView, at: number): Uint8Array {
   return bytesAt(view, at + ATTRIBUTE_HEADER_BYTES, at + view.getUint16(at, LITTLE_ENDIAN));
 }
 
-function ipIn(view: DataView, addresses: number, v4: number, v6: number): Ip {
+function addressIn(view: DataView, addresses: number, v4: number, v6: number): number {
   const at = findIn(view, addresses, v4);
-  if (at === 0) return decodeIp(valueOf(view, inside(view, addresses, v6)));
-  const start = valueAt(view, at, 4);
+  if (at === 0) return inside(view, addresses, v6);
+  valueAt(view, at, 4);
+  return at;
+}
+
+function ipAt(view: DataView, at: number): Ip {
+  const start = at + ATTRIBUTE_HEADER_BYTES;
+  if (view.getUint16(at, LITTLE_ENDIAN) !== ATTRIBUTE_HEADER_BYTES + 4) return decodeIp(valueOf(view, at));
   const octet = (index: number): number => view.getUint8(start + index);
   // Written out, because it is what a large table spends its time on.
   return `${octet(0)}.${octet(1)}.${octet(2)}.${octet(3)}` as Ip;

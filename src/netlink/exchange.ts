@@ -96,15 +96,17 @@ const FIRST_BYTES = 1 << 12;
 /** Many small datagrams as a few large pieces: handing a piece to another thread costs more than its bytes. */
 export class Parts extends ByteBuffer {
   readonly #emit: (bytes: Uint8Array<ArrayBuffer>) => void;
+  readonly #most: number;
 
-  constructor(emit: (bytes: Uint8Array<ArrayBuffer>) => void) {
+  constructor(emit: (bytes: Uint8Array<ArrayBuffer>) => void, most = PART_BYTES) {
     super(FIRST_BYTES);
     this.#emit = emit;
+    this.#most = most;
   }
 
   add(datagram: Uint8Array): void {
     // The last message of a datagram is not padded, and another one follows here.
-    if (this.used + align(datagram.length) > PART_BYTES) this.flush();
+    if (this.used + align(datagram.length) > this.#most) this.flush();
     const start = this.reserve(datagram.length);
     this.bytes.set(datagram, start);
   }

@@ -112,6 +112,11 @@ export class NetlinkSocket {
     return result();
   }
 
+  /** For exchanges of another kind. */
+  use<Result>(exchangeWith: (port: DatagramPort) => Result): Result {
+    return exchangeWith(this.#port);
+  }
+
   close(): void {
     this.#port.close();
   }

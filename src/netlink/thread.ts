@@ -87,16 +87,32 @@ export class NetlinkThread {
   transactionChannel(protocol: number): RulesChannel {
     const known = this.#channels.get(protocol);
     if (known) return known;
-    const channel = new JobChannel(async ({ bytes, exchanges, take, reduced }) => {
-      const worker = await this.#connected();
-      try {
-        const job = { kind: 'exchange', protocol, bytes, exchanges, reduction: reduced?.by } as const;
-        await worker.perform(job, reduced?.take ?? ((part) => take(decodeMessages(part))));
-      } catch (error) {
-        this.#socketLost.get(protocol)?.();
-        throw error;
-      }
-    });
+    const channel = new JobChannel(
+      async ({ bytes, exchanges, take, reduced }) => {
+        const worker = await this.#connected();
+        try {
+          const job = { kind: 'exchange', protocol, bytes, exchanges, reduction: reduced?.by } as const;
+          await worker.perform(job, reduced?.take ?? ((part) => take(decodeMessages(part))));
+        } catch (error) {
+          this.#socketLost.get(protocol)?.();
+          throw error;
+        }
+      },
+      {
+        lookUp: async (lookups) => {
+          const worker = await this.#connected();
+          let answer = new Uint8Array();
+          await worker.perform({ kind: 'lookUp', protocol, lookups }, (bytes) => {
+            answer = bytes.slice();
+          });
+          return answer;
+        },
+        scan: async (request, filter, take) => {
+          const worker = await this.#connected();
+          return (await worker.perform({ kind: 'scan', protocol, request, filter }, take)) ?? 0;
+        },
+      },
+    );
     this.#channels.set(protocol, channel);
     return channel;
   }

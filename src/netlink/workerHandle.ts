@@ -30,7 +30,7 @@ interface HandleOptions {
 
 interface Waiting {
   take(bytes: Uint8Array): void;
-  resolve(): void;
+  resolve(examined?: number): void;
   reject(error: unknown): void;
 }
 
@@ -51,7 +51,7 @@ export class WorkerHandle {
   static async start(options: HandleOptions): Promise<WorkerHandle> {
     const handle = new WorkerHandle(options);
     await new Promise<void>((resolve, reject) => {
-      handle.#wait(0, { take: () => undefined, resolve, reject });
+      handle.#wait(0, { take: () => undefined, resolve: () => resolve(), reject });
     });
     return handle;
   }
@@ -79,8 +79,11 @@ export class WorkerHandle {
     this.#worker.on('exit', () => this.#ended());
   }
 
-  /** Resolves when the job is done. `take` is given the answers while they come. */
-  perform(job: AnyJob, take: (bytes: Uint8Array) => void = () => undefined): Promise<void> {
+  /**
+   * Resolves when the job is done; after a scan, with how many objects its filter looked at. `take` is given the answers
+   * while they come.
+   */
+  perform(job: AnyJob, take: (bytes: Uint8Array) => void = () => undefined): Promise<number | undefined> {
     if (this.#state !== 'runs') return Promise.reject(this.#goneError());
     const id = ++this.#lastId;
     return new Promise((resolve, reject) => {
@@ -125,7 +128,7 @@ export class WorkerHandle {
         this.#finish(0)?.resolve();
         return;
       case 'done':
-        this.#finish(message.id)?.resolve();
+        this.#finish(message.id)?.resolve(message.examined);
         return;
       case 'failed':
         this.#finish(message.id)?.reject(new JunctionError(message.code, message.message));

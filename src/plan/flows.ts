@@ -5,6 +5,7 @@
  * A flow is judged by the plan as it is when the flow is looked at. A change only says which flows to look at, and
  * what used to be there.
  */
+import type { Endpoint } from '../model/endpointTracker.ts';
 import { hostPort, type Ip } from '../model/ip.ts';
 import type { Protocol } from '../model/objects.ts';
 import { frontendAt, type FrontendKey, frontendKey } from './claims.ts';
@@ -30,8 +31,15 @@ export interface FlowQuestion {
   readonly port: number;
 }
 
+/** Flows that a question asks about may be stale unless one of these answers. */
+interface FlowCandidates extends FlowQuestion {
+  readonly servers: readonly Endpoint[];
+}
+
 export interface FlowReview {
   readonly questions: readonly FlowQuestion[];
+  /** By which most flows can be left out without being judged one by one; for each question, in its order. */
+  candidates(): Iterable<FlowCandidates>;
   /** Flows that no question asks about are never stale. */
   isStale(flow: Flow): boolean;
 }
@@ -70,6 +78,7 @@ class Review implements FlowReview {
    */
   readonly #before = new Map<FrontendKey, readonly Keys[]>();
   readonly #servers = new WeakMap<ServicePortPlan, Keys>();
+  readonly #serving = new WeakMap<ServicePortPlan, readonly Endpoint[]>();
   readonly #isNodeAddress = new Map<Ip, boolean>();
 
   constructor(plan: Plan, localIps: readonly Ip[]) {
@@ -79,6 +88,16 @@ class Review implements FlowReview {
 
   get questions(): readonly FlowQuestion[] {
     return [...this.#questions.values()];
+  }
+
+  *candidates(): Generator<FlowCandidates> {
+    for (const question of this.#questions.values()) {
+      const { address, protocol, port } = question;
+      const servicePort = this.#plan.find(address, protocol, port)?.servicePort;
+      let servers = servicePort ? this.#serving.get(servicePort) : [];
+      if (!servers && servicePort) this.#serving.set(servicePort, (servers = serversOf(servicePort)));
+      yield { ...question, servers: servers ?? [] };
+    }
   }
 
   addChange({ previous, current }: PlanChange): void {
@@ -134,7 +153,7 @@ class Review implements FlowReview {
   #serversOf(servicePort: ServicePortPlan | undefined): Keys {
     if (!servicePort) return NOBODY;
     let servers = this.#servers.get(servicePort);
-    if (!servers) this.#servers.set(servicePort, (servers = serversOf(servicePort)));
+    if (!servers) this.#servers.set(servicePort, (servers = keysOf(serversOf(servicePort))));
     return servers;
   }
 }
@@ -143,10 +162,14 @@ class Review implements FlowReview {
  * Everybody whom a flow of this service port may stay with: who serves. An endpoint may be ready without serving
  * (publishNotReadyAddresses); it keeps its flows only where nobody serves, as with kube-proxy.
  */
-function serversOf({ pools, draining }: ServicePortPlan): Keys {
+function serversOf({ pools, draining }: ServicePortPlan): readonly Endpoint[] {
   const all = [pools.cluster, pools.local, draining].flatMap((pool) => pool ?? []);
   const serving = all.filter((endpoint) => endpoint.serving);
-  return new Set((serving.length > 0 ? serving : all).map(({ key }) => key));
+  return serving.length > 0 ? serving : all;
+}
+
+function keysOf(endpoints: readonly Endpoint[]): Keys {
+  return new Set(endpoints.map(({ key }) => key));
 }
 
 /** Frontends whose flows a change can have made wrong. Most changes only add an endpoint, and concern none. */

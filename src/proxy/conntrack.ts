@@ -6,27 +6,22 @@
 import { messageOf } from '../errors.ts';
 import type { Log } from '../log/log.ts';
 import type { Family, Ip } from '../model/ip.ts';
-import {
-  type DatagramProtocol,
-  type FlowQuestion,
-  type FlowReview,
-  reviewAll,
-  reviewChanges,
-} from '../plan/flows.ts';
+import { type FlowQuestion, type FlowReview, reviewAll, reviewChanges } from '../plan/flows.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
 import { TimeSlice, runSliced } from '../time/timeSlice.ts';
 import { systemClock } from '../time/systemClock.ts';
-import { ConntrackTable, type DumpFilter, type KernelFlow, type WantsFlow } from '../netlink/conntrack.ts';
+import type { ConntrackTable, DumpFilter, KernelFlow } from '../netlink/conntrack.ts';
+import { type FlowFilter, writeFlowFilter } from '../netlink/worker/flowFilter.ts';
 
 /** The kernel's table of flows, or what stands for it in a test. */
-export type FlowTable = Pick<ConntrackTable, 'flows' | 'remove' | 'close'>;
+export type FlowTable = Pick<ConntrackTable, 'scan' | 'remove'>;
 
 interface FlowCleanerOptions {
   readonly family: Family;
   /** The node's addresses, read at every cleaning: they change. */
   readonly localIps: () => readonly Ip[];
   readonly log: Log;
-  readonly open?: () => FlowTable;
+  readonly table: FlowTable;
 }
 
 interface Counts {
@@ -67,7 +62,11 @@ export class FlowCleaner {
       if (review.questions.length === 0) return undefined;
       counts = { deleted: 0, examined: 0 };
       this.#owesAll = false;
-      await runSliced(this.#cleaning(review, counts), new TimeSlice(systemClock));
+      const filter = await runSliced(
+        writeFlowFilter(review.candidates(), family),
+        new TimeSlice(systemClock),
+      );
+      for (const dump of filtersFor(review.questions)) await this.#ask(dump, filter, review, counts);
     } catch (error) {
       this.#owesAll = true;
       this.#warn(messageOf(error));
@@ -80,47 +79,34 @@ export class FlowCleaner {
     return { ...counts, seconds };
   }
 
-  *#cleaning(review: FlowReview, counts: Counts): Generator<void, void> {
-    const { family, open = () => new ConntrackTable(family) } = this.#options;
-    const table = open();
-    try {
-      const wants = wanted(review.questions);
-      for (const filter of filtersFor(review.questions))
-        yield* this.#ask(table, filter, wants, review, counts);
-    } finally {
-      table.close();
-    }
-  }
-
   /** A dump that was interrupted may have left some out, so it is repeated; what is deleted stays deleted. */
-  *#ask(
-    table: FlowTable,
-    filter: DumpFilter,
-    wants: WantsFlow,
-    review: FlowReview,
-    counts: Counts,
-  ): Generator<void, void> {
+  async #ask(dump: DumpFilter, filter: FlowFilter, review: FlowReview, counts: Counts): Promise<void> {
     for (let attempt = 1; ; attempt++) {
-      const batches = table.flows(filter, wants);
-      let step = batches.next();
-      for (; !step.done; step = batches.next()) {
-        counts.examined += step.value.length;
-        const stale = step.value.filter((flow) => review.isStale(flow));
-        if (stale.length > 0) counts.deleted += this.#remove(table, stale);
-        yield;
-      }
-      if (step.value.kind === 'answered' && !step.value.interrupted) return;
-      if (step.value.kind === 'refused' && step.value.name !== 'EINTR')
-        throw new Error(refusal(step.value.name));
+      const removals: Promise<number>[] = [];
+      const end = await this.#options.table.scan(dump, filter, (flows) => {
+        const stale = flows.filter((flow) => review.isStale(flow));
+        // At once: what is stale now may be right when the dump has ended.
+        if (stale.length > 0) removals.push(this.#remove(stale));
+      });
+      counts.examined += end.examined;
+      for (const removal of removals) counts.deleted += await removal;
+      if (end.kind === 'answered' && !end.interrupted) return;
+      if (end.kind === 'refused' && end.name !== 'EINTR') throw new Error(refusal(end.name));
       if (attempt === ATTEMPTS) throw new Error(`the list of flows was interrupted ${ATTEMPTS} times`);
     }
   }
 
-  #remove(table: FlowTable, stale: readonly KernelFlow[]): number {
-    const outcomes = table.remove(stale);
-    for (const outcome of outcomes)
-      if (outcome.state === 'refused') this.#warn(`the kernel keeps a flow: ${outcome.name}`);
-    return outcomes.filter(({ state }) => state === 'done').length;
+  async #remove(stale: readonly KernelFlow[]): Promise<number> {
+    try {
+      const outcomes = await this.#options.table.remove(stale);
+      for (const outcome of outcomes)
+        if (outcome.state === 'refused') this.#warn(`the kernel keeps a flow: ${outcome.name}`);
+      return outcomes.filter(({ state }) => state === 'done').length;
+    } catch (error) {
+      this.#owesAll = true;
+      this.#warn(messageOf(error));
+      return 0;
+    }
   }
 
   /** Each message once: it would come again with every change. */
@@ -137,12 +123,6 @@ export class FlowCleaner {
 function filtersFor(questions: readonly FlowQuestion[]): readonly DumpFilter[] {
   if (questions.length <= MAX_NARROW_QUESTIONS) return questions;
   return [...new Set(questions.map(({ protocol }) => protocol))].map((protocol) => ({ protocol }));
-}
-
-function wanted(questions: readonly FlowQuestion[]): WantsFlow {
-  const ports: Readonly<Record<DatagramProtocol, Set<number>>> = { UDP: new Set(), SCTP: new Set() };
-  for (const { protocol, port } of questions) ports[protocol].add(port);
-  return (protocol, port) => ports[protocol].has(port);
 }
 
 function refusal(name: string): string {

@@ -2,16 +2,9 @@
 import { messageOf } from '../errors.ts';
 import type { Log } from '../log/log.ts';
 import type { Family } from '../model/ip.ts';
+import type { LookResult } from './report.ts';
 import type { Clock } from '../time/clock.ts';
 import { TimeSlice } from '../time/timeSlice.ts';
-
-/** What a look beside the syncs found. */
-export interface LookResult {
-  /** Rules, elements or chains that were compared. */
-  readonly checked: number;
-  /** Those that seem to differ. They are noted, and the next sync looks at exactly these. */
-  readonly suspects: number;
-}
 
 /** Compares what was written with the kernel, in slices, while syncs go on. */
 export type LookBeside = (timeSlice: TimeSlice) => Promise<LookResult>;

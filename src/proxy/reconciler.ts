@@ -127,6 +127,11 @@ export abstract class Reconciler<Options, P extends WithServicePorts = Plan> {
     return this.#options;
   }
 
+  /** Between syncs: everything that was applied is in the kernel, as far as we know, and the next sync need not read it. */
+  protected get isSettled(): boolean {
+    return !this.#needsFull && !this.#fullRequested && this.#refused.size === 0;
+  }
+
   /** The next sync reads the kernel and repairs what differs. */
   requestFull(): void {
     this.#fullRequested = true;

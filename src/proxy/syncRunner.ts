@@ -6,8 +6,8 @@ import type { Clock } from '../time/clock.ts';
 import { BoundedRunner } from './boundedRunner.ts';
 import type { Proxier, SyncOutcome } from './proxier.ts';
 import { type ChangedBy, type ForeignChange, ForeignChanges, printSome } from './foreignChanges.ts';
-import { Causes } from './report.ts';
-import { LookBudget, LooksBeside, type LookResult } from './looks.ts';
+import { Causes, type LookResult } from './report.ts';
+import { LookBudget, LooksBeside } from './looks.ts';
 import type { FamilyActivity } from './activity.ts';
 import type { FamilyTelemetry } from './telemetry.ts';
 

@@ -55,6 +55,6 @@ export function roomOf(path: string): string {
     )
   )
     return 'rules';
-  if (/^src\/proxy\/(?:reconciler|report|retryDelay)\.ts/.test(path)) return 'reconciler';
+  if (/^src\/proxy\/(?:reconciler|report|retryDelay|syncGate)\.ts/.test(path)) return 'reconciler';
   return path.split('/')[1] ?? path;
 }

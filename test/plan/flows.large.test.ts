@@ -5,6 +5,7 @@ import type { KernelFlow } from '../../src/netlink/conntrack.ts';
 import { createLog } from '../../src/log/log.ts';
 import type { Ip } from '../../src/model/ip.ts';
 import { reviewAll, reviewChanges } from '../../src/plan/flows.ts';
+import { scanOf } from '../netlink/support/flowMessage.ts';
 import { growthOf, LINEAR } from '../support/operations.ts';
 import { type Cluster, cluster } from './cluster.ts';
 import { ip } from './given.ts';
@@ -84,17 +85,16 @@ class PlainTable implements FlowTable {
     this.#flows = given;
   }
 
-  *flows(): ReturnType<FlowTable['flows']> {
-    for (let at = 0; at < this.#flows.length; at += 100) yield this.#flows.slice(at, at + 100);
-    return { kind: 'answered', interrupted: false };
+  async scan(...[, filter, take]: Parameters<FlowTable['scan']>): ReturnType<FlowTable['scan']> {
+    const { flows: passed, end } = scanOf(this.#flows, filter);
+    for (let at = 0; at < passed.length; at += 100) take(passed.slice(at, at + 100));
+    return end;
   }
 
-  remove(stale: readonly KernelFlow[]): ReturnType<FlowTable['remove']> {
+  async remove(stale: readonly KernelFlow[]): ReturnType<FlowTable['remove']> {
     this.removed += stale.length;
     return stale.map(() => ({ state: 'done' }));
   }
-
-  close(): void {}
 }
 
 test('a cleaning, with several changes of the same frontends', async () => {
@@ -108,7 +108,7 @@ test('a cleaning, with several changes of the same frontends', async () => {
       family: 'IPv4',
       localIps: () => addresses('192.168', size),
       log: createLog({ verbosity: 0, format: 'json', write: () => undefined }),
-      open: () => table,
+      table,
     });
     return async () => {
       await cleaner.clean(changes, made.planner, false);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { SyncReport } from '../../src/proxy/report.ts';
+import type { LookResult, SyncReport } from '../../src/proxy/report.ts';
 import { SyncRunner, type Generation } from '../../src/proxy/syncRunner.ts';
-import type { LookBeside, LookResult } from '../../src/proxy/looks.ts';
+import type { LookBeside } from '../../src/proxy/looks.ts';
 import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { Proxier, type SyncOutcome } from '../../src/proxy/proxier.ts';
 import { SETTINGS, service } from '../plan/given.ts';

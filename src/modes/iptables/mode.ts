@@ -12,6 +12,7 @@ import { IptablesProxier, writeLocalnetGuard } from './proxier.ts';
 import { routesNow } from './outInterface.ts';
 import { OwnPrograms, RulesetWatch } from './rulesetWatch.ts';
 import { readNftGeneration } from '../../netlink/nftables/message.ts';
+import { ConntrackTable } from '../../netlink/conntrack.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { NetlinkThread } from '../../netlink/thread.ts';
 import { type Generation, NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
@@ -83,6 +84,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
           routes: routesNow,
           channel: async () => thread.channel(NETLINK_NETFILTER),
         }),
+        flows: new ConntrackTable(family, channel),
         localIps: () => localIps(family),
         ready: () => stale.ready(family),
       };

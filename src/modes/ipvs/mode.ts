@@ -9,6 +9,8 @@ import { NetlinkLookups } from './lookups.ts';
 import { IpvsProxier } from './proxier.ts';
 import { applyIpvsSysctls, applyTimeouts } from './settings.ts';
 import { AddressWatch } from '../addressWatch.ts';
+import { ConntrackTable } from '../../netlink/conntrack.ts';
+import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { NetlinkThread } from '../../netlink/thread.ts';
 import type { Log } from '../../log/log.ts';
 import type { Family } from '../../model/ip.ts';
@@ -84,6 +86,7 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
           settings: { masqueradeBit, scheduler, excludeCIDRs, randomFully: iptables.features.randomFully },
           nodeIps: () => watch.nodeIps(family),
         }),
+        flows: new ConntrackTable(family, thread.transactionChannel(NETLINK_NETFILTER)),
         localIps: () => watch.localIps(family),
         ready: () => {
           void removeCanary(iptables, log);

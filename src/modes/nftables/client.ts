@@ -8,10 +8,14 @@ import type {
   AffinityEntry,
   ChainSpec,
   Comparison,
+  DifferingElement,
   Element,
+  ForeignElement,
   NftClient,
   Ruleset,
+  SetsByName,
   TableOperation,
+  TableSet,
   TableState,
   TableTransaction,
   TransactionOutcome,
@@ -34,7 +38,13 @@ import {
   getTable,
 } from '../../netlink/nftables/objects.ts';
 import type { KernelTable } from '../../netlink/nftables/objects.ts';
-import { decodeElements, elementList, getElements, readElements } from '../../netlink/nftables/elements.ts';
+import {
+  decodeElements,
+  elementList,
+  elementsRequest,
+  getElements,
+  readElements,
+} from '../../netlink/nftables/elements.ts';
 import type { SetElement, SetPlace } from '../../netlink/nftables/elements.ts';
 import type { TablePlace } from '../../netlink/nftables/message.ts';
 import { ANONYMOUS, baseOf, canonical, isSameSet } from './comparison.ts';
@@ -125,6 +135,82 @@ export class NetlinkNftClient implements NftClient {
       const index = first?.operation;
       return { state: 'refused', name, operation: index === undefined ? undefined : transaction[index] };
     }
+  }
+
+  async differing(elements: readonly Element[], sets: SetsByName): Promise<readonly DifferingElement[]> {
+    const lists = this.#lists(elements, sets);
+    const found = await this.#channel.lookUp(
+      lists.map(({ set, own }) => ({
+        request: getElements({ ...this.#place, set: set.name }),
+        elements: listOf(set, own, false),
+      })),
+    );
+    return lists.flatMap(({ own }, index) =>
+      (found[index] ?? []).flatMap(({ place, isMissing }) => {
+        const element = own[place];
+        return element ? [{ element, isMissing }] : [];
+      }),
+    );
+  }
+
+  async lookUp(elements: readonly Element[], sets: SetsByName): Promise<readonly ForeignElement[]> {
+    const asked = this.#lists(elements, sets).flatMap(({ set, own }) =>
+      own.map((element) => ({ set, element })),
+    );
+    const replies = await this.#channel.requestAll(
+      asked.map(({ set, element }) => {
+        const [encoded] = listOf(set, [element], true).messages();
+        return elementsRequest('get elements', 0, { ...this.#place, set: set.name }, encoded);
+      }),
+    );
+    return asked.flatMap(({ set, element }, index) => {
+      const reply = replies[index];
+      const [message] = isAbsent(reply) ? [] : messagesOf(reply, `an element of ${set.name}`);
+      const [raw] = message ? decodeElements(message.payload).elements : [];
+      const found = raw && elementReader(set, this.#family)(raw);
+      const missing = { element, isThere: false };
+      if (!found) return [missing];
+      const there = { element: found, isThere: true };
+      // Of ranges, it is that which holds the address.
+      return printKey(found.key) === printKey(element.key) ? [there] : [there, missing];
+    });
+  }
+
+  #lists(
+    elements: readonly Element[],
+    sets: SetsByName,
+  ): readonly { readonly set: TableSet; readonly own: readonly Element[] }[] {
+    return [...groupBy(elements, ({ set }) => set)].flatMap(([name, own]) => {
+      const set = sets.get(name);
+      return set ? [{ set, own }] : [];
+    });
+  }
+
+  async sizes(): Promise<ReadonlyMap<string, number | undefined>> {
+    const [reply] = await this.#channel.dumpAll([getSets(this.#place)]);
+    const messages = isAbsent(reply) ? [] : messagesOf(reply, 'the sets of our table');
+    return new Map(
+      messages.map(({ payload }) => {
+        const { name, count } = decodeSet(payload);
+        return [name, count];
+      }),
+    );
+  }
+
+  async scan(set: TableSet, take: (elements: readonly Element[]) => void): Promise<boolean> {
+    let areKnown = true;
+    const end = await this.#channel.scan(
+      getElements({ ...this.#place, set: set.name }),
+      undefined,
+      (messages) => {
+        for (const { payload } of messages) {
+          const { elements, unknown } = elementsOf(set, decodeElements(payload).elements, this.#family);
+          areKnown &&= unknown.length === 0;
+          take(elements);
+        }
+      },
+    );
+    return areKnown && end.kind === 'answered';
   }
 
   async affinityEntries(protocol: Protocol): Promise<readonly AffinityEntry[]> {

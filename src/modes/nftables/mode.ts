@@ -8,6 +8,7 @@ import { NftReader } from './inspect.ts';
 import { NetlinkSource } from './kernel/netlinkSource.ts';
 import { NftProxier } from './proxier.ts';
 import { TableWatch } from './watch.ts';
+import { ConntrackTable } from '../../netlink/conntrack.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { NetlinkThread } from '../../netlink/thread.ts';
 import type { Log } from '../../log/log.ts';
@@ -71,10 +72,11 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
       tables.subscribe({
         family,
         onChange: (changedBy, changes) => {
+          // Some notifications were lost: nobody knows whether they were about our table.
+          if (!changedBy) return events.suspect(undefined);
           if (changes) proxier.noteForeign(changes, family);
           else proxier.requestFull();
-          if (changedBy) events.foreignChange({ objects: changes?.objects ?? [OUR_TABLE], changedBy });
-          else events.request('notifications of the kernel were lost', true);
+          events.foreignChange({ objects: changes?.objects ?? [OUR_TABLE], changedBy });
         },
       });
       addresses.subscribe({ onNodeAddresses: () => events.request(NODE_ADDRESSES) });
@@ -87,6 +89,7 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
           facts: () => proxier.facts,
           ruleset: () => proxier.table.ruleset,
         }),
+        flows: new ConntrackTable(family, channel),
         localIps: () => addresses.localIps(family),
         ready: () => stale.ready(family),
         setServiceCidrs: (cidrs) => {

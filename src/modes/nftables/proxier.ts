@@ -2,16 +2,16 @@
 import { NftRules } from './reconcile.ts';
 import { CLEANUP_FAILURES } from './rules/resync.ts';
 import { Backstop, type BackstopClient, type BackstopFailure } from './rules/backstop.ts';
-import { byName, type NftClient } from './rules/table.ts';
+import { byName, isOfIntervals, type NftClient } from './rules/table.ts';
 import type { Cidr, Family, Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan } from '../../plan/types.ts';
-import { RetryDelay, type SyncAttempt, type SyncReport } from '../../proxy/report.ts';
+import { type LookResult, RetryDelay, type SyncAttempt, type SyncReport } from '../../proxy/report.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import type { Clock } from '../../time/clock.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import type { FamilyRecord } from '../../system/record/familyRecord.ts';
-import { elementsOf, isOfIntervals } from './sets.ts';
+import { elementsOf } from './sets.ts';
 import { type NftFacts, nftSettings } from './settings.ts';
 import type { TableChanges } from './watch.ts';
 
@@ -99,6 +99,10 @@ export class NftProxier {
       else this.table.noteForeign(elements.map((element) => ({ element, isThere })));
     }
     if (isStructural || toRead.size > 0) this.table.noteStructure(toRead);
+  }
+
+  verify(timeSlice: TimeSlice): Promise<LookResult> {
+    return this.table.verify(timeSlice);
   }
 
   get attempt(): SyncAttempt {

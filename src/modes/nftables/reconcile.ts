@@ -10,19 +10,30 @@ import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import { Reconciler } from '../../proxy/reconciler.ts';
 import type { ApplyRecord, Changes, Restored, Resync, ServicePortPlans } from '../../proxy/reconciler.ts';
-import { ReportBuilder, type SyncReport } from '../../proxy/report.ts';
+import { type LookResult, ReportBuilder, type SyncReport } from '../../proxy/report.ts';
+import { SyncGate } from '../../proxy/syncGate.ts';
 import { forEachSliced, runSliced, type TimeSlice } from '../../time/timeSlice.ts';
 import { evictStale, protocolsToEvict } from './rules/affinity.ts';
 import { Committer, slices } from './rules/committer.ts';
 import { compileElements, compileShared, type NftFragment, type TablePart } from './rules/compile.ts';
-import { concernedBy, divide, editsFor, idOf, isDivisible, repairs, withoutGaps } from './rules/diff.ts';
-import type { ForeignElement, InOrder } from './rules/diff.ts';
+import {
+  concernedBy,
+  divide,
+  editsFor,
+  idOf,
+  isDivisible,
+  isSameElement,
+  repairs,
+  withoutGaps,
+} from './rules/diff.ts';
+import type { InOrder } from './rules/diff.ts';
 import { ReferenceCounts } from './rules/referenceCounts.ts';
 import { CLEANUP_FAILURES, removal, restructure, resync } from './rules/resync.ts';
 import type { DesiredTable, Restructuring } from './rules/resync.ts';
 import { fixedElements, type NftSettings, rulesetOf, type TableOptions } from './rules/ruleset.ts';
 import { byName, editOperations, editSize } from './rules/table.ts';
-import type { Element, NftClient, Ruleset, TableTransaction } from './rules/table.ts';
+import type { Element, ForeignElement, NftClient, Ruleset, TableTransaction } from './rules/table.ts';
+import { type Suspects, TableVerification, type WrittenTable } from './rules/verification.ts';
 
 interface NftRulesOptions {
   readonly client: NftClient;
@@ -65,6 +76,11 @@ export class NftRules extends Reconciler<TableOptions> {
   #foreign: ForeignElement[] = [];
   /** Sets that another program made again; `undefined` where nothing but elements was changed. */
   #foreignSets: Set<string> | undefined;
+  /** What a verification found, for the next sync to look at. */
+  #suspects: Suspects | undefined;
+  readonly #gate = new SyncGate();
+  #syncs = 0;
+  #resyncs = 0;
   /** Protocols of which some client may have an affinity entry that it should not have; at the start all. */
   readonly #toEvict = new Set<Protocol>(PROTOCOLS);
   /** Of the sync under way. */
@@ -127,7 +143,44 @@ export class NftRules extends Reconciler<TableOptions> {
 
   sync(plan: Plan, dirty: Iterable<ServicePortId>, settings: NftSettings): Promise<SyncReport> {
     this.#written.clear();
-    return this.reconcile(plan, dirty, { ...settings, family: plan.family, view: plan.view });
+    this.#syncs++;
+    return this.#gate.during(() =>
+      this.reconcile(plan, dirty, { ...settings, family: plan.family, view: plan.view }),
+    );
+  }
+
+  /** Compares the table with what was written while syncs go on; the next sync looks at what seems to differ. */
+  async verify(timeSlice: TimeSlice): Promise<LookResult> {
+    await this.#gate.opened();
+    const { options } = this;
+    if (!options || !this.isSettled) return { checked: 0, suspects: 0 };
+    const verification = new TableVerification(this.#writtenTable(options), timeSlice);
+    const suspects = await verification.run();
+    const { checked } = verification;
+    if (!suspects) return { checked, suspects: 0 };
+    const { elements, sets, structure } = suspects;
+    this.#suspects = suspects;
+    if (structure.length > 0) this.noteStructure(sets);
+    return { checked, suspects: elements.length + structure.length };
+  }
+
+  #writtenTable(options: TableOptions): WrittenTable {
+    const resyncs = this.#resyncs;
+    const compile = (port: ServicePortPlan): readonly Element[] => compileElements(port, options).elements;
+    return {
+      client: this.#given.client,
+      servicePorts: this.applied,
+      compile,
+      shared: () => this.#counts.elements(),
+      fixed: fixedElements(options),
+      ruleset: () => this.#ruleset,
+      sharedSizes: () => this.#counts.sizes,
+      syncs: () => this.#syncs,
+      quiet: async () => {
+        await this.#gate.opened();
+        return this.isSettled && this.#resyncs === resyncs;
+      },
+    };
   }
 
   protected async apply(changes: Changes<TableOptions>): Promise<boolean> {
@@ -135,6 +188,7 @@ export class NftRules extends Reconciler<TableOptions> {
     this.#report = report;
     const isApplied =
       (await this.#repairStructure(options)) &&
+      (await this.#lookAtSuspects(options)) &&
       (await this.#repairElements(options)) &&
       (await this.#change(changes)) &&
       (await this.#retire(options));
@@ -154,14 +208,37 @@ export class NftRules extends Reconciler<TableOptions> {
     if (!only) return true;
     this.#foreignSets = undefined;
     this.#foreign = this.#foreign.filter(({ element }) => !only.has(element.set));
-    return this.#resync(this.#wanted(this.applied, options), only);
+    const { commits } = this.#report;
+    const isDone = await this.#resync(this.#wanted(this.applied, options), only);
+    if (this.#report.commits > commits)
+      for (const object of this.#suspects?.structure ?? []) this.#report.repaired.add(object);
+    return isDone;
   }
 
-  /** Against what was written last: what has changed since comes after. */
-  async #repairElements(options: TableOptions): Promise<boolean> {
-    const foreign = this.#foreign;
-    this.#foreign = [];
-    if (foreign.length === 0) return true;
+  /** A verification ran beside syncs, so that what it found may be what one of them wrote. Only now nothing else writes. */
+  async #lookAtSuspects(options: TableOptions): Promise<boolean> {
+    const suspects = this.#suspects;
+    if (!suspects) return true;
+    this.#suspects = undefined;
+    const sets = byName(this.#ruleset.sets);
+    const asked = suspects.elements.filter(({ set }) => sets.has(set));
+    const found = await this.#given.client.lookUp(asked, sets);
+    const wanted = await this.#wantedFor(found, options);
+    const wrong = found.filter(({ element, isThere }) => {
+      const right = wanted.get(idOf(element));
+      return isThere ? !right || !isSameElement(element, right) : right !== undefined;
+    });
+    this.#foreign.push(...wrong);
+    for (const { element } of wrong) this.#report.repaired.add(`set ${element.set}`);
+    return true;
+  }
+
+  /** What was written last, as far as these elements concern it, by `idOf`. */
+  async #wantedFor(
+    foreign: readonly ForeignElement[],
+    options: TableOptions,
+  ): Promise<ReadonlyMap<string, Element>> {
+    if (foreign.length === 0) return new Map();
     const wanted = new Map(this.#shared(options).map((element) => [idOf(element), element]));
     const concerned = concernedBy(foreign);
     const add = (port: ServicePortPlan): void => {
@@ -169,6 +246,15 @@ export class NftRules extends Reconciler<TableOptions> {
       for (const element of compileElements(port, options).elements) wanted.set(idOf(element), element);
     };
     await forEachSliced(this.applied.values(), add, this.#given.timeSlice);
+    return wanted;
+  }
+
+  /** Against what was written last: what has changed since comes after. */
+  async #repairElements(options: TableOptions): Promise<boolean> {
+    const foreign = this.#foreign;
+    this.#foreign = [];
+    if (foreign.length === 0) return true;
+    const wanted = await this.#wantedFor(foreign, options);
     const transaction = repairs(foreign, byName(this.#ruleset.sets), wanted);
     if (transaction.length === 0) return true;
     const outcome = await this.#committer.attempt(transaction);
@@ -228,8 +314,10 @@ export class NftRules extends Reconciler<TableOptions> {
 
   protected async resync({ plan, options, applied, isSettled, report }: Resync<TableOptions>): Promise<void> {
     this.#report = report;
+    this.#resyncs++;
     this.#foreign = [];
     this.#foreignSets = undefined;
+    this.#suspects = undefined;
     // What a service port had that is refused now must still be looked up.
     this.#counts = new ReferenceCounts(
       isSettled ? undefined : { counts: this.#counts, now: this.#given.now() },

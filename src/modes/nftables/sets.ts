@@ -1,6 +1,6 @@
 /** Sets and their elements, between our words and the kernel's. */
 import { declarationOf } from './rules/print.ts';
-import type { Element, ElementKey, TableSet } from './rules/table.ts';
+import { type Element, type ElementKey, isOfIntervals, type TableSet } from './rules/table.ts';
 import { type Cidr, type Family, parseCidr } from '../../model/ip.ts';
 import { malformedMessage } from '../../netlink/codec.ts';
 import { decodeIp, protocolByte, rangeOf } from '../../netlink/inet.ts';
@@ -33,11 +33,6 @@ function partsOf({ key, ranges }: TableSet): Parts {
     else parts.push(field);
   }
   return parts;
-}
-
-/** Of a set of nothing but ranges: the kernel keeps either end of an interval as an element. */
-export function isOfIntervals({ ranges, key }: TableSet): boolean {
-  return ranges === true && key.length === 1;
 }
 
 /** `keysOnly`: for deleting. */

@@ -12,15 +12,14 @@ import { isJunctionError } from '../../errors.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
 import type { Change } from '../../netlink/batch.ts';
 import { type NetlinkChannel, type TransactionChannel, withChannel } from '../../netlink/channel.ts';
-import { ConntrackTable } from '../../netlink/conntrack.ts';
+import { getFlows } from '../../netlink/conntrack.ts';
 import { createSet, destroySet, type IpsetSupport, type IpsetType } from '../../netlink/ipset.ts';
 import { deleteService, type IpvsServiceKey, newService } from '../../netlink/ipvs.ts';
 import { deleteLink, newLink } from '../../netlink/rtnetlink.ts';
 import { deleteNfacct, ensureNfacct, readNfacct } from '../../netlink/nfacct.ts';
-import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../netlink/socket.ts';
+import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE, requestOnce } from '../../netlink/socket.ts';
 import { type CommandRunner, run, timeLimited } from '../../system/processes.ts';
 import { readSysctl } from '../../system/sysctl.ts';
-import { runToEnd } from '../../time/timeSlice.ts';
 import { IptablesClient } from '../iptables/client.ts';
 import { isIpv6Enabled } from '../iptables/families.ts';
 import { findIpvs, readServers, setSupport } from '../ipvs/client.ts';
@@ -168,17 +167,10 @@ function tryTable(family: Family, table: TrialTable): Promise<NftTrial> {
 
 /** Asks for flows to an address that no packet has. */
 function tryConntrack(family: Family): Trial {
-  let table: ConntrackTable | undefined;
-  try {
-    table = new ConntrackTable(family);
-    const question = { protocol: 'SCTP', address: NOBODY.IPv4, port: 65_535 } as const;
-    const reply = runToEnd(table.flows(question, () => false));
-    return reply.kind === 'answered' ? DONE : { state: 'refused', reason: reply.name };
-  } catch (error) {
-    return { state: 'refused', reason: messageOf(error) };
-  } finally {
-    table?.close();
-  }
+  const question = { protocol: 'SCTP', address: NOBODY.IPv4, port: 65_535 } as const;
+  const reply = requestOnce(NETLINK_NETFILTER, getFlows(family, question));
+  if (typeof reply === 'string') return { state: 'refused', reason: reply };
+  return reply.kind === 'answered' ? DONE : { state: 'refused', reason: reply.name };
 }
 
 /** First deletes one that a killed run left, which would be taken for proof. */

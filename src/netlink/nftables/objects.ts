@@ -86,6 +86,8 @@ export const SET_ATTRIBUTES = new AttributeTable('a set', {
   /** Of each element: a counter. */
   expression: optional(17, expressionKind),
   handle: withDefault(16, u64be, 0n),
+  /** How many elements it has; since Linux 6.17. */
+  count: optional(20, u32be),
 });
 
 export interface KernelTable extends MessageOf<typeof TABLE_ATTRIBUTES> {

@@ -59,7 +59,10 @@ const VERDICT_BYTES = 16;
 const NEW_COUNTER: Expression = { kind: 'counter', packets: 0n, bytes: 0n };
 
 /** All by which the kernel tells sets from each other. */
-export type SetProperties = Omit<ValueOf<typeof SET_ATTRIBUTES>, 'table' | 'name' | 'id' | 'handle'>;
+export type SetProperties = Omit<
+  ValueOf<typeof SET_ATTRIBUTES>,
+  'table' | 'name' | 'id' | 'handle' | 'count'
+>;
 
 /** What the kernel returns for a set that was made so. */
 export function propertiesOf(spec: SetSpec): SetProperties {

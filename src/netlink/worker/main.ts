@@ -8,6 +8,8 @@ import { countFault, type FaultName, onFault } from '../../faults.ts';
 import { libc } from '../../system/libc.ts';
 import { type Exchange, Parts, exchange, isAllFrom, senderOf } from '../exchange.ts';
 import { type Reduction, reducerOf } from '../reduction.ts';
+import { type Lookup, lookUpAll } from './lookUp.ts';
+import { type ScanFilter, scanTable } from './scan.ts';
 import { AnswersLost, KernelPort, type PortOptions, PortStopped, poll } from '../port.ts';
 
 /* What the two threads say to each other. Bytes are handed over, never copied. */
@@ -47,13 +49,31 @@ export type ToWorker =
     }
   /** Filters notifications from now on. Earlier notifications have been passed on when this is done. */
   | { readonly kind: 'filter'; readonly id: number; readonly watch: number; readonly filter: Uint8Array }
-  | { readonly kind: 'unwatch'; readonly id: number; readonly watch: number };
+  | { readonly kind: 'unwatch'; readonly id: number; readonly watch: number }
+  /** Elements to be looked up and compared. The answer: for each lookup a number, and so many places; all of 32 bits. */
+  | {
+      readonly kind: 'lookUp';
+      readonly id: number;
+      readonly protocol: number;
+      readonly lookups: readonly Lookup[];
+    }
+  /** A dump between other jobs. */
+  | {
+      readonly kind: 'scan';
+      readonly id: number;
+      readonly protocol: number;
+      readonly request: Uint8Array;
+      readonly filter?: ScanFilter | undefined;
+    };
+
+type ScanJob = Extract<ToWorker, { readonly kind: 'scan' }>;
 
 export type FromWorker =
   | { readonly kind: 'ready' }
   /** Whole messages of the answers to a job, in their order. There may be any number of these. */
   | { readonly kind: 'part'; readonly id: number; readonly bytes: Uint8Array }
-  | { readonly kind: 'done'; readonly id: number }
+  /** `examined`: of a scan, how many objects its filter looked at. */
+  | { readonly kind: 'done'; readonly id: number; readonly examined?: number }
   | { readonly kind: 'failed'; readonly id: number; readonly code: ErrorCode; readonly message: string }
   /** Whole messages of the groups that are watched. */
   | { readonly kind: 'notified'; readonly watch: number; readonly bytes: Uint8Array }
@@ -88,7 +108,7 @@ function serve(main: MessagePort, settings: WorkerSettings): void {
       const job = sockets.next();
       // A job that is posted from here on is followed by a write to `wake`, so waiting ends.
       if (job) sockets.work(job);
-      else sockets.listen(IDLE_MS);
+      else if (!sockets.goOn()) sockets.listen(IDLE_MS);
     }
   } catch (error) {
     if (!(error instanceof PortStopped)) throw error;
@@ -99,6 +119,11 @@ function serve(main: MessagePort, settings: WorkerSettings): void {
 
 type ExchangeJob = Extract<ToWorker, { readonly kind: 'exchange' }>;
 type WatchJob = Extract<ToWorker, { readonly kind: 'watch' }>;
+interface UnderWay {
+  readonly id: number;
+  readonly port: KernelPort;
+  readonly steps: Generator<void, number>;
+}
 type Listener = Pick<WatchJob, 'protocol' | 'othersOnly'> & { readonly port: KernelPort };
 
 class Sockets {
@@ -111,6 +136,7 @@ class Sockets {
   /** By protocol, what the kernel calls the socket for requests. */
   readonly #names = new Map<number, number>();
   readonly #watches = new Map<number, Listener>();
+  #scans: readonly UnderWay[] = [];
 
   constructor(main: MessagePort, settings: WorkerSettings) {
     this.#main = main;
@@ -138,15 +164,51 @@ class Sockets {
 
   work(job: ToWorker): void {
     try {
+      if (job.kind === 'scan') {
+        this.#begin(job);
+        return;
+      }
       this.#perform(job);
       say(this.#main, { kind: 'done', id: job.id });
     } catch (error) {
-      if (!isJunctionError(error)) throw error;
-      say(this.#main, { kind: 'failed', id: job.id, code: error.code, message: error.message });
+      this.#failed(job.id, error);
     }
   }
 
+  /** A datagram of one scan; the next time it is another's turn. False: there is none. */
+  goOn(): boolean {
+    const [current, ...others] = this.#scans;
+    if (!current) return false;
+    const { id, port, steps } = current;
+    this.listen(0);
+    try {
+      const step = steps.next();
+      this.#scans = step.done ? others : [...others, current];
+      if (!step.done) return true;
+      say(this.#main, { kind: 'done', id, examined: step.value });
+    } catch (error) {
+      this.#failed(id, error);
+      this.#scans = others;
+    }
+    this.#close(port);
+    return true;
+  }
+
+  #begin({ id, protocol, request, filter }: ScanJob): void {
+    const { timeoutMs, stop } = this.#settings;
+    const port = this.#open(protocol, { timeoutMs, stop });
+    const emit = (bytes: Uint8Array<ArrayBuffer>): void =>
+      say(this.#main, { kind: 'part', id, bytes }, bytes);
+    this.#scans = [...this.#scans, { id, port, steps: scanTable(port, request, filter, emit) }];
+  }
+
+  #failed(id: number, error: unknown): void {
+    if (!isJunctionError(error)) throw error;
+    say(this.#main, { kind: 'failed', id, code: error.code, message: error.message });
+  }
+
   close(): void {
+    for (const { port } of this.#scans) this.#close(port);
     for (const port of [...this.#requests.values(), ...this.#readers.values()]) this.#close(port);
     for (const { port } of this.#watches.values()) this.#close(port);
   }
@@ -167,11 +229,14 @@ class Sockets {
     port.close();
   }
 
-  #perform(job: ToWorker): void {
+  #perform(job: Exclude<ToWorker, ScanJob>): void {
     switch (job.kind) {
       case 'exchange':
         if (job.reduction) this.#reduce(job, job.reduction);
         else this.#exchange(job);
+        return;
+      case 'lookUp':
+        this.#lookUp(job);
         return;
       case 'watch': {
         const port = this.#open(job.protocol);
@@ -248,6 +313,17 @@ class Sockets {
       this.#close(port);
       ports.delete(protocol);
       throw error;
+    }
+  }
+
+  #lookUp({ id, protocol, lookups }: Extract<ToWorker, { readonly kind: 'lookUp' }>): void {
+    const { timeoutMs, stop } = this.#settings;
+    const port = this.#open(protocol, { timeoutMs, stop });
+    try {
+      const bytes = lookUpAll(port, lookups, () => this.listen(0));
+      say(this.#main, { kind: 'part', id, bytes }, bytes);
+    } finally {
+      this.#close(port);
     }
   }
 

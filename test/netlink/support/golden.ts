@@ -109,8 +109,8 @@ export const DECODERS: readonly Decoder[] = [
   decoder('a real server', decodeDestination, DESTINATION),
   decoder('the time-outs of IPVS', (payload) => readTimeouts(asked(payload), 30), TIMEOUTS),
   decoder('the version of IPVS', (payload) => readInfo(asked(payload), 30), INFO),
-  decoder('a flow', (payload) => decodeFlow(payload, () => true), FLOW),
-  decoder('an IPv6 flow', (payload) => decodeFlow(payload, () => true), FLOW_6),
+  decoder('a flow', decodeFlow, FLOW),
+  decoder('an IPv6 flow', decodeFlow, FLOW_6),
   decoder('a counter', decodeNfacct, COUNTER),
   decoder('the generation of nf_tables', decodeGeneration, GENERATION),
 ];

@@ -34,6 +34,11 @@ export class AddressCounts {
     for (const [set, counts] of this.#counts)
       for (const address of counts.keys()) yield { set, key: { address } };
   }
+
+  /** How many are in each set. */
+  *sizes(): Generator<readonly [string, number]> {
+    for (const [set, counts] of this.#counts) yield [set, counts.size];
+  }
 }
 
 /** The address of an element that is nothing else. */

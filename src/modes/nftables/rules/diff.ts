@@ -2,13 +2,20 @@
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { ServicePortPlan } from '../../../plan/types.ts';
 import type { Changes, WithServicePorts } from '../../../proxy/reconciler.ts';
-import { runSliced, runToEnd, type TimeSlice } from '../../../time/timeSlice.ts';
+import { runSliced, type TimeSlice } from '../../../time/timeSlice.ts';
 import { type NftFragment, NO_ELEMENTS } from './compile.ts';
 import type { ReferenceCounts } from './referenceCounts.ts';
 import { LARGEST_DIRECT_POOL, NFT_SETS, SCOPES } from './names.ts';
 import { printKey } from './print.ts';
 import { editOperations, editSize } from './table.ts';
-import type { Element, ElementChanges, ElementEdit, SetsByName, TableTransaction } from './table.ts';
+import type {
+  Element,
+  ElementChanges,
+  ElementEdit,
+  ForeignElement,
+  SetsByName,
+  TableTransaction,
+} from './table.ts';
 
 /** After so many elements other work may have its turn. */
 const ELEMENTS_PER_STEP = 500;
@@ -246,16 +253,6 @@ function isOfLargePool({ set, endpoint }: Element, sets: SetsByName): boolean {
   return drawn !== undefined && drawn.drawnOf > LARGEST_DIRECT_POOL;
 }
 
-/**
- * Elements that another program deleted or added. The kernel names them, so that nothing has to be read: reading a map
- * of a hundred thousand elements takes the kernel most of a second, and repairing one of them no time at all.
- */
-export interface ForeignElement {
-  readonly element: Element;
-  /** Whether it is in the table now. */
-  readonly isThere: boolean;
-}
-
 /** `wanted`: what the table should have, by `idOf`. An element that was deleted and added again is there. */
 export function repairs(
   foreign: readonly ForeignElement[],
@@ -266,9 +263,20 @@ export function repairs(
     ({ element: { set } }) => sets.has(set) && sets.get(set)?.dynamicSize === undefined,
   );
   const last = new Map(ours.map((each) => [idOf(each.element), each]));
-  const found = [...last.values()].flatMap(({ element, isThere }) => (isThere ? [element] : []));
-  const missing = [...last.keys()].flatMap((id) => wanted.get(id) ?? []);
-  return editOperations([runToEnd(diffElements(found, missing))], sets);
+  const removes: Element[] = [];
+  const adds: Element[] = [];
+  for (const [id, { element, isThere }] of last) {
+    const right = wanted.get(id);
+    if (isThere && right && isSameElement(element, right)) continue;
+    if (isThere) removes.push(element);
+    if (right) adds.push(right);
+  }
+  return editOperations([{ removes, adds }], sets);
+}
+
+/** By its comment, connections are counted for whose it is. */
+export function isSameElement(a: Element, b: Element): boolean {
+  return sameValue(a, b) && a.comment === b.comment;
 }
 
 /** Whether elements of a service port may be among them: judged by ports alone, so that few have to be compiled. */

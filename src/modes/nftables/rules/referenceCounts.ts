@@ -28,6 +28,8 @@ export class ReferenceCounts {
   readonly #addresses = new AddressCounts();
   /** The others, by set and key. Mostly one; two where a node port and a service's address are the same with other time-outs. */
   readonly #elements = new Map<string, readonly Counted[]>();
+  /** How many of them each set has. */
+  readonly #sizes = new Map<string, number>();
   /** What they were before the changes. */
   readonly #touched = new Map<string, Element | undefined>();
   readonly #used = new Map<string, Used>();
@@ -125,6 +127,13 @@ export class ReferenceCounts {
     for (const [first] of this.#elements.values()) if (first) yield first.element;
   }
 
+  /** How many elements are in each set. */
+  get sizes(): ReadonlyMap<string, number> {
+    const sizes = new Map(this.#sizes);
+    for (const [set, size] of this.#addresses.sizes()) sizes.set(set, (sizes.get(set) ?? 0) + size);
+    return sizes;
+  }
+
   shape(hasServiceCidrs: boolean): TableShape {
     const { parts } = this;
     const sizes = (scope: Scope, view: View): readonly number[] =>
@@ -155,12 +164,21 @@ export class ReferenceCounts {
     const known = this.#elements.get(id) ?? [];
     if (!this.#touched.has(id)) this.#touched.set(id, known[0]?.element);
     const same = known.find((each) => sameValue(each.element, element));
+    if (known.length === 0 && by > 0) this.#resize(element.set, 1);
     if (same) same.count += by;
     else if (by > 0) this.#elements.set(id, inOrder([...known, { element, count: by }]));
     if (same?.count !== 0) return;
     const left = known.filter((each) => each !== same);
-    if (left.length > 0) this.#elements.set(id, left);
-    else this.#elements.delete(id);
+    if (left.length > 0) {
+      this.#elements.set(id, left);
+      return;
+    }
+    this.#elements.delete(id);
+    this.#resize(element.set, -1);
+  }
+
+  #resize(set: string, by: 1 | -1): void {
+    this.#sizes.set(set, (this.#sizes.get(set) ?? 0) + by);
   }
 }
 

@@ -10,7 +10,7 @@ import type { ServicePortPlans } from '../../../proxy/reconciler.ts';
 import type { ReportBuilder } from '../../../proxy/report.ts';
 import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
 import { type Committer, EditStream, slices } from './committer.ts';
-import { placeOf, sameValue } from './diff.ts';
+import { isSameElement, placeOf } from './diff.ts';
 import { ownerComment } from './names.ts';
 import { printKey } from './print.ts';
 import { addChains, addSets, byName, groupBy, rewriteChain } from './table.ts';
@@ -237,8 +237,7 @@ export class Elements {
       const key = printKey(element.key);
       const existing = this.#existing.get(element.set)?.get(key);
       this.#unwanted.get(element.set)?.delete(key);
-      // By its comment, connections are counted for whose it is.
-      if (existing && sameValue(existing, element) && existing.comment === element.comment) continue;
+      if (existing && isSameElement(existing, element)) continue;
       if (existing) removes.push(existing);
       else if (element.key.range !== undefined) places.set(placeOf(element), element);
       adds.push(element);

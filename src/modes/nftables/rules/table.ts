@@ -120,6 +120,11 @@ export function inSet(key: Key, set: string, not = false): Statement {
   return { kind: 'inSet', key, set, not };
 }
 
+/** Of a set of nothing but ranges: the kernel keeps either end of an interval as an element. */
+export function isOfIntervals({ ranges, key }: TableSet): boolean {
+  return ranges === true && key.length === 1;
+}
+
 export function byName<T extends { readonly name: string }>(all: Iterable<T>): ReadonlyMap<string, T> {
   return new Map(Array.from(all, (each) => [each.name, each]));
 }
@@ -182,10 +187,36 @@ export interface AffinityEntry {
   readonly endpoint: { readonly ip: Ip; readonly port: number };
 }
 
+/**
+ * Elements that another program deleted or added. The kernel names them, so that nothing has to be read: reading a map
+ * of a hundred thousand elements takes the kernel most of a second, and repairing one of them no time at all.
+ */
+export interface ForeignElement {
+  readonly element: Element;
+  /** Whether it is in the table now. */
+  readonly isThere: boolean;
+}
+
+export interface DifferingElement {
+  readonly element: Element;
+  readonly isMissing: boolean;
+}
+
 export interface NftClient {
   /** `only`: elements of these sets alone are read. `undefined`: there is no such table. */
   inspect(wanted: Ruleset, only?: ReadonlySet<string>): Promise<TableState | undefined>;
   commit(transaction: TableTransaction): Promise<TransactionOutcome>;
+  /** Those of these elements that the kernel lacks or has otherwise. Where one has no comment, any comment is right. */
+  differing(elements: readonly Element[], sets: SetsByName): Promise<readonly DifferingElement[]>;
+  /** What the kernel has for the keys of these. */
+  lookUp(elements: readonly Element[], sets: SetsByName): Promise<readonly ForeignElement[]>;
+  /** How many elements each set has; `undefined` where the kernel does not say. */
+  sizes(): Promise<ReadonlyMap<string, number | undefined>>;
+  /**
+   * The elements of a set, some at a time, while commits go on: what is changed meanwhile may be among them or not.
+   * Returns whether all of them can be represented.
+   */
+  scan(set: TableSet, take: (elements: readonly Element[]) => void): Promise<boolean>;
   /** Every entry of this protocol. */
   affinityEntries(protocol: Protocol): Promise<readonly AffinityEntry[]>;
 }

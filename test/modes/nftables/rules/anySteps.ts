@@ -1,8 +1,7 @@
 /** Random things that happen to a node. */
 import fc from 'fast-check';
 import { NFT_SETS } from '../../../../src/modes/nftables/rules/names.ts';
-import type { ForeignElement } from '../../../../src/modes/nftables/rules/diff.ts';
-import type { Element } from '../../../../src/modes/nftables/rules/table.ts';
+import type { Element, ForeignElement } from '../../../../src/modes/nftables/rules/table.ts';
 import type { Cidr } from '../../../../src/model/ip.ts';
 import { cidr, ip, VIEW } from '../../../plan/given.ts';
 import {
@@ -45,6 +44,7 @@ const NOTICED = [
   'element',
   'foreign element',
   'value',
+  'comment',
   'rules',
   'chain',
   'set',
@@ -53,8 +53,8 @@ const NOTICED = [
   'sleep',
 ] as const;
 type Noticed = (typeof NOTICED)[number];
-const TAMPERINGS = ['table', ...NOTICED] as const;
-type Tampering = (typeof TAMPERINGS)[number];
+export const TAMPERINGS = ['table', ...NOTICED] as const;
+export type Tampering = (typeof TAMPERINGS)[number];
 
 export type Step =
   | SyncStep
@@ -165,7 +165,7 @@ function notice(harness: Harness, { elements = [], isStructural, sets = [] }: To
   if (isStructural) harness.noteStructure(sets);
 }
 
-function tamper(kernel: FakeNftKernel, what: Tampering, which: number): Told {
+export function tamper(kernel: FakeNftKernel, what: Tampering, which: number): Told {
   if (!kernel.table) return {};
   const pick = <T>(list: readonly T[]): T | undefined => list[which % Math.max(list.length, 1)];
   const { sets, chains } = kernel.table;
@@ -200,6 +200,16 @@ function tamper(kernel: FakeNftKernel, what: Tampering, which: number): Told {
           { element: other, isThere: true },
         ],
       };
+    }
+    case 'comment': {
+      // That of a shared element is whichever of its users' it was.
+      if (element?.comment === undefined || !set || set.name.startsWith('sticky-')) break;
+      const other = { ...element, comment: 'theirs' };
+      kernel.tamper(
+        { kind: 'deleteElements', set, elements: [element] },
+        { kind: 'addElements', set, elements: [other] },
+      );
+      return { elements: [{ element: other, isThere: true }] };
     }
     case 'rules':
       if (chain !== undefined) kernel.tamper({ kind: 'flushChain', chain });

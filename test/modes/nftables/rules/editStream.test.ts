@@ -45,11 +45,7 @@ class SlowClient implements Pick<NftClient, 'commit'> {
 }
 
 function streamInto(client: SlowClient): EditStream {
-  const whole: NftClient = {
-    commit: (transaction) => client.commit(transaction),
-    inspect: () => Promise.resolve(undefined),
-    affinityEntries: () => Promise.resolve([]),
-  };
+  const whole: Pick<NftClient, 'commit'> = { commit: (transaction) => client.commit(transaction) };
   return new EditStream(new Committer(whole, () => 0), SETS);
 }
 

@@ -3,13 +3,18 @@
  * for it. It remembers what it was sent, fails when told to, and can be changed by hand.
  */
 import { affinityMap } from '../../../../src/modes/nftables/rules/names.ts';
+import { isSameElement } from '../../../../src/modes/nftables/rules/diff.ts';
 import { printKey } from '../../../../src/modes/nftables/rules/print.ts';
 import type {
   AffinityEntry,
+  DifferingElement,
   Element,
+  ForeignElement,
   NftClient,
   Ruleset,
+  SetsByName,
   TableOperation,
+  TableSet,
   TableState,
   TableTransaction,
   TransactionOutcome,
@@ -38,6 +43,8 @@ export class FakeNftKernel implements NftClient {
   fault: Fault = () => undefined;
   /** Called before each commit and each reading; may throw `Killed`. */
   before: (transaction?: TableTransaction) => void = () => {};
+  /** How long it takes until an answer is here. */
+  delay: () => Promise<void> = async () => {};
   /** Called after each commit that was taken; may throw `Killed`: the kernel has it, and nobody was told. */
   after: (transaction: TableTransaction) => void = () => {};
   /** Transactions that were taken. */
@@ -46,6 +53,10 @@ export class FakeNftKernel implements NftClient {
   inspections = 0;
   /** Sets whose elements were read. */
   readonly read: string[] = [];
+  /** Elements that were looked up one by one. */
+  readonly lookedUp: Element[] = [];
+  /** Whether it says how many elements a set has. */
+  hasSizes = true;
   /** How often remembered clients were asked for. */
   clientReads = 0;
 
@@ -91,7 +102,52 @@ export class FakeNftKernel implements NftClient {
       this.taken.push(transaction);
       this.after(transaction);
     }
+    await this.delay();
     return outcome;
+  }
+
+  async differing(elements: readonly Element[], _sets?: SetsByName): Promise<readonly DifferingElement[]> {
+    this.before();
+    const differing = elements.flatMap((element): readonly DifferingElement[] => {
+      const found = this.#find(element);
+      if (!found) return [{ element, isMissing: true }];
+      const { comment = found.comment } = element;
+      return isSameElement(found, { ...element, ...(comment !== undefined && { comment }) })
+        ? []
+        : [{ element, isMissing: false }];
+    });
+    await this.delay();
+    return differing;
+  }
+
+  async lookUp(elements: readonly Element[], _sets?: SetsByName): Promise<readonly ForeignElement[]> {
+    this.before();
+    this.lookedUp.push(...elements);
+    return elements.map((element) => {
+      const found = this.#find(element);
+      return found ? { element: found, isThere: true } : { element, isThere: false };
+    });
+  }
+
+  #find({ set, key }: Element): Element | undefined {
+    return this.table?.sets.get(set)?.elements.get(printKey(key));
+  }
+
+  async sizes(): Promise<ReadonlyMap<string, number | undefined>> {
+    this.before();
+    const { sets } = this.table ?? EMPTY;
+    const sizes = new Map(
+      [...sets].map(([name, { elements }]) => [name, this.hasSizes ? elements.size : undefined]),
+    );
+    await this.delay();
+    return sizes;
+  }
+
+  async scan(set: TableSet, take: (elements: readonly Element[]) => void): Promise<boolean> {
+    this.before();
+    this.read.push(set.name);
+    take([...(this.table?.sets.get(set.name)?.elements.values() ?? [])]);
+    return true;
   }
 
   async affinityEntries(protocol: Protocol): Promise<readonly AffinityEntry[]> {
@@ -161,6 +217,7 @@ export class FakeNftKernel implements NftClient {
     this.attempts = 0;
     this.inspections = 0;
     this.read.length = 0;
+    this.lookedUp.length = 0;
     this.clientReads = 0;
   }
 

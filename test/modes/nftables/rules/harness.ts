@@ -1,14 +1,17 @@
 /** A cluster in text, a writer, and a kernel in memory behind it. */
 import { NftRules } from '../../../../src/modes/nftables/reconcile.ts';
 import { CLEANUP_FAILURES } from '../../../../src/modes/nftables/rules/resync.ts';
-import type { SyncReport } from '../../../../src/proxy/report.ts';
+import type { LookResult, SyncReport } from '../../../../src/proxy/report.ts';
 import type { NftSettings } from '../../../../src/modes/nftables/rules/ruleset.ts';
 import { Backstop, type BackstopFailure } from '../../../../src/modes/nftables/rules/backstop.ts';
-import type { ForeignElement } from '../../../../src/modes/nftables/rules/diff.ts';
+import type { ForeignElement } from '../../../../src/modes/nftables/rules/table.ts';
 import type { NftClient } from '../../../../src/modes/nftables/rules/table.ts';
 import type { Family } from '../../../../src/model/ip.ts';
 import type { ServicePortId } from '../../../../src/model/serviceTracker.ts';
 import type { NodeView, Plan } from '../../../../src/plan/types.ts';
+
+import { systemClock } from '../../../../src/time/systemClock.ts';
+import { TimeSlice } from '../../../../src/time/timeSlice.ts';
 import { Cluster } from '../../../plan/cluster.ts';
 import { ip, VIEW } from '../../../plan/given.ts';
 import { FakeNftKernel } from './fakeKernel.ts';
@@ -115,6 +118,11 @@ export class Harness {
   /** Somebody was seen at chains or rules, or made these sets anew. */
   noteStructure(sets: Iterable<string>): void {
     this.#writer.noteStructure(sets);
+  }
+
+  /** Compares the table beside syncs. */
+  verify(timeSlice: TimeSlice = new TimeSlice(systemClock)): Promise<LookResult> {
+    return this.#writer.verify(timeSlice);
   }
 
   async syncFull(...lines: readonly string[]): Promise<SyncReport> {

@@ -56,6 +56,8 @@ test("whatever happens, and nobody else's table is touched", {
           else {
             harness.wait(60_000);
             await harness.sync();
+            const { suspects } = await harness.verify();
+            if (suspects > 0) throw new Error(suspects + ' suspects in a table that was just written');
           }
         } catch (error) {
           failure ??= { steps: steps.slice(0, index + 1), error: error.stack };

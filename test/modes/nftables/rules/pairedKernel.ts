@@ -1,9 +1,14 @@
 /** The kernel in memory and the real one, told the same: they must say the same, and have the same. */
 import { deepStrictEqual } from 'node:assert';
 import { printElement } from '../../../../src/modes/nftables/rules/print.ts';
+import { isOfIntervals } from '../../../../src/modes/nftables/rules/table.ts';
 import type {
+  DifferingElement,
+  Element,
+  ForeignElement,
   NftClient,
   Ruleset,
+  SetsByName,
   TableState,
   TableTransaction,
   TransactionOutcome,
@@ -34,6 +39,43 @@ export class PairedKernel extends FakeNftKernel {
     const state = await super.inspect(wanted, only);
     deepStrictEqual(plain(await this.#real.inspect(wanted, only)), plain(state));
     return state;
+  }
+
+  override async differing(
+    elements: readonly Element[],
+    sets: SetsByName,
+  ): Promise<readonly DifferingElement[]> {
+    await this.#catchUp();
+    const found = await super.differing(elements);
+    deepStrictEqual(await this.#real.differing(elements, sets), found);
+    return found;
+  }
+
+  override async lookUp(elements: readonly Element[], sets: SetsByName): Promise<readonly ForeignElement[]> {
+    await this.#catchUp();
+    const found = await super.lookUp(elements);
+    const print = (list: readonly ForeignElement[]): readonly string[] =>
+      list.map(({ element, isThere }) => `${isThere} ${element.set} ${printElement(element)}`);
+    deepStrictEqual(print(await this.#real.lookUp(elements, sets)), print(found));
+    return found;
+  }
+
+  override async sizes(): Promise<ReadonlyMap<string, number | undefined>> {
+    await this.#catchUp();
+    const sizes = await super.sizes();
+    const real = await this.#real.sizes();
+    // Older kernels do not say.
+    const known = [...real].filter(([name, size]) => size !== undefined && !this.#isInterval(name));
+    deepStrictEqual(
+      new Map(known.map(([name]) => [name, real.get(name)])),
+      new Map(known.map(([name]) => [name, sizes.get(name)])),
+    );
+    return sizes;
+  }
+
+  #isInterval(name: string): boolean {
+    const set = this.table?.sets.get(name)?.set;
+    return set !== undefined && isOfIntervals(set);
   }
 
   override tamper(...transaction: TableTransaction): void {
