@@ -104,7 +104,9 @@ const DNAT = structureTemplate(xtTarget(XT_TARGETS.DNAT, XT_TARGETS.DNAT.encode(
 const CHAIN_LENGTH = 28;
 /** IFNAMSIZ, less the closing zero byte. */
 const INTERFACE_LENGTH = 15;
-const RECENT_NAME_LENGTH = 199;
+/** In a shorter name, iptables leaves the end of its default name behind: `DEFAULT`. */
+const SHORTEST_RECENT_NAME = 7;
+const LONGEST_RECENT_NAME = 199;
 const HIGH = 2 ** 32;
 
 /** Of one family and table. */
@@ -261,7 +263,7 @@ export class RuleEncoder extends ByteBuffer {
   }
 
   #takeRecent(match: Recent): boolean {
-    if (match.name.length > RECENT_NAME_LENGTH) return false;
+    if (match.name.length < SHORTEST_RECENT_NAME || match.name.length > LONGEST_RECENT_NAME) return false;
     const start = this.#begin(RECENT);
     if (match.kind === 'recentSet') this.bytes[start + 8] = RECENT_SET;
     else {
