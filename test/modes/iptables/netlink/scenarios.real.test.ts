@@ -91,7 +91,8 @@ test.each(FAMILIES)('random rules, with counters, %s', { timeout: TIMEOUT }, asy
     const rules = fc.sample(randomRule(family, table), { numRuns: RULES, seed });
     const chains = [...JUMP_CHAINS, 'RULES'].map(chainLine);
     // ip6tables-nft-restore 1.8.9 drops the counters of rules.
-    const counters = family === 'IPv4' ? (index: number): string => `[${index}:${index * 2 ** 33}] ` : () => '';
+    const counters =
+      family === 'IPv4' ? (index: number): string => `[${index}:${index * 2 ** 33}] ` : () => '';
     const lines = rules.map((rule, index) => `${counters(index)}${appendLine('RULES', rule)}`);
     return `*${table}\n${[...chains, ...lines].join('\n')}\nCOMMIT\n`;
   });

@@ -58,7 +58,8 @@ function compareOne({ name, family, text }: RestoreCase): Comparison {
         differences.push(`${name}, ${family}, ${table} ${chain}: ${rule && printRule(rule)}: ${problem}`);
     }
     for (const [chain, { rules: wanted }] of chains)
-      if (wanted.length !== (places.get(chain) ?? 0)) differences.push(`${name}, ${family}, ${table} ${chain}: missing`);
+      if (wanted.length !== (places.get(chain) ?? 0))
+        differences.push(`${name}, ${family}, ${table} ${chain}: missing`);
   }
   return { rules, differences };
 }
@@ -76,7 +77,8 @@ function problemOf({ family, encoder, rule, savedRule, expressions, payload }: C
   const encoded = encoder.encode(rule, rule.counters);
   if (!encoded) return 'not encoded';
   const at = encoded.bytes.findIndex((byte, index) => byte !== expressions[index]);
-  if (at >= 0 || encoded.bytes.length !== expressions.length) return differenceAt(at, encoded.bytes, expressions);
+  if (at >= 0 || encoded.bytes.length !== expressions.length)
+    return differenceAt(at, encoded.bytes, expressions);
   const decoded = decodeIptablesRule(decodeRule(payload).expressions, { family });
   const [key, savedKey] = [ruleKey(decoded.rule), ruleKey(savedRule)];
   if (key !== savedKey) return `decoded ${key}, the save has ${savedKey}`;

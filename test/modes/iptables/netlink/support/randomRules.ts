@@ -1,9 +1,19 @@
 /** Any rule that the layouts could write, of both families. */
 import * as fc from 'fast-check';
 import { type Cidr, type Family, type Ip, ipOfBytes, parseCidr } from '../../../../../src/model/ip.ts';
-import type { ConntrackState, Match, Rule, Table, Target } from '../../../../../src/modes/iptables/rules/rule.ts';
+import type {
+  ConntrackState,
+  Match,
+  Rule,
+  Table,
+  Target,
+} from '../../../../../src/modes/iptables/rules/rule.ts';
 
-export const JUMP_CHAINS = ['KUBE-SVC-AAAAAAAAAAAAAAAA', 'X', 'KUBE-SEP-BBBBBBBBBBBBBBBB-1234'.slice(0, 28)] as const;
+export const JUMP_CHAINS = [
+  'KUBE-SVC-AAAAAAAAAAAAAAAA',
+  'X',
+  'KUBE-SEP-BBBBBBBBBBBBBBBB-1234'.slice(0, 28),
+] as const;
 
 const not = fc.boolean();
 const u32 = fc.oneof(fc.constantFrom(0, 1, 0x4000, 0x8000_0000, 0xffff_ffff), fc.nat(0xffff_ffff));
@@ -68,7 +78,13 @@ function header(family: Family): fc.Arbitrary<readonly Match[]> {
   const address = (kind: 'source' | 'destination'): fc.Arbitrary<Match> =>
     fc.record({ cidr: cidr(family), not }).map((each): Match => ({ kind, ...each }));
   const inInterface = fc
-    .record({ name: fc.oneof(name(15), name(14).map((text) => `${text}+`)), not })
+    .record({
+      name: fc.oneof(
+        name(15),
+        name(14).map((text) => `${text}+`),
+      ),
+      not,
+    })
     .map((each): Match => ({ kind: 'inInterface', ...each }));
   const maybe = (each: fc.Arbitrary<Match>): fc.Arbitrary<readonly Match[]> =>
     fc.option(each).map((match) => (match ? [match] : []));
