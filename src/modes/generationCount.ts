@@ -7,7 +7,13 @@ import { committedByProcess, type TransactionChannel } from '../netlink/channel.
 import { decodeGeneration, getGeneration, readNftGeneration } from '../netlink/nftables/message.ts';
 import type { GenerationNow } from '../system/record/writtenRecord.ts';
 
-export class GenerationCount {
+/** Gets to know of every transaction that is not of this thread, whatever it is about. */
+export interface TransactionCounter {
+  noteOthers(count: number): void;
+  noteLost(): void;
+}
+
+export class GenerationCount implements TransactionCounter {
   readonly #before = readNftGeneration();
   readonly #committedBefore = committedByProcess();
   #channel: TransactionChannel | undefined;

@@ -66,6 +66,8 @@ export interface ApplyRecord {
   }): void;
   /** It is not known what was changed. */
   failed(): void;
+  /** Another program changed something that is not repaired yet. */
+  doubt(): void;
 }
 
 const NONE: ReadonlySet<ServicePortId> = new Set();
@@ -101,6 +103,11 @@ export abstract class Reconciler<Options, P extends WithServicePorts = Plan> {
   /** What the mode derives from what it wrote: as it is now, to be recorded. */
   protected get recordState(): unknown {
     return undefined;
+  }
+
+  /** What the written rules depend on besides the plan, as far as all service ports have it in common. */
+  protected recordOptions(options: Options): unknown {
+    return options;
   }
 
   /** Service ports that were written without comments on endpoints. */
@@ -154,7 +161,7 @@ export abstract class Reconciler<Options, P extends WithServicePorts = Plan> {
   async #restore(plan: P, options: Options): Promise<readonly ServicePortId[] | undefined> {
     if (this.#isStarted) return undefined;
     this.#isStarted = true;
-    const restored = await this.#record?.restore(plan.servicePorts, options);
+    const restored = await this.#record?.restore(plan.servicePorts, this.recordOptions(options));
     for (const [id, port] of restored?.applied ?? []) this.#applied.set(id, port);
     if (!restored || !(await this.restoreState(restored, options))) return undefined;
     this.#options = options;
@@ -205,7 +212,7 @@ export abstract class Reconciler<Options, P extends WithServicePorts = Plan> {
       ids,
       applied: this.#applied,
       withoutComments: this.withoutComments,
-      options,
+      options: this.recordOptions(options),
       state: this.recordState,
       isFull: this.#attempt === 'full',
       isWhole: this.#refused.size === 0,

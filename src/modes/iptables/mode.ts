@@ -24,9 +24,14 @@ import { StaleIpvs } from '../ipvs/cleanup.ts';
 import type { Mode, ModeOptions } from '../mode.ts';
 import { removeStaleTables } from '../nftables/cleanup.ts';
 import { askAgain, preflight } from '../prerequisites.ts';
+import { GenerationCount } from '../generationCount.ts';
+import { openRecord } from '../openRecord.ts';
+import { ChainMark } from './recordMark.ts';
+import { recordChain } from './rules/names.ts';
 
 export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
   const { config, nodeName, log } = options;
+  const generations = new GenerationCount();
   const programs = new OwnPrograms();
   const { clients, families } = await openFamilies({ ...options, programs });
   const served = servedFamilies(families);
@@ -36,7 +41,8 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
   const thread = await NetlinkThread.start();
   const addresses = await AddressWatch.start(thread);
   const isNft = clients.every(({ variant }) => variant === 'nft');
-  const rulesets = isNft ? await RulesetWatch.start(thread, programs) : undefined;
+  const rulesets = isNft ? await RulesetWatch.start(thread, programs, generations) : undefined;
+  const record = isNft ? await openRecord(options, generations, thread) : undefined;
   const staleIpvs = new StaleIpvs({ log, drainLimitMs: config.junction.ipvsDrainLimit });
   const stale = new StaleObjects(served, async () => {
     await staleIpvs.remove();
@@ -59,7 +65,15 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
       const client = clientOf(clients, family);
       const channel = thread.transactionChannel(NETLINK_NETFILTER);
       const wake = client.variant === 'nft' ? () => wakeTables(channel, family) : undefined;
-      const proxier = new IptablesProxier({ client, layout, masqueradeBit, wake, reader: nftReader(client) });
+      const proxier = new IptablesProxier({
+        client,
+        layout,
+        masqueradeBit,
+        wake,
+        reader: nftReader(client),
+        record: record?.family(family, new ChainMark(family, channel, layout)),
+        recordChain: () => (record?.mark === undefined ? undefined : recordChain(record.mark)),
+      });
       addresses.subscribe({ onNodeAddresses: () => events.request(NODE_ADDRESSES) });
       rulesets?.subscribe({
         family,
@@ -93,6 +107,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
     close: async () => {
       await stale.close();
       await staleIpvs.close();
+      await record?.close();
       await rulesets?.close();
       await addresses.close();
       await thread.close();

@@ -8,6 +8,7 @@ import type { Plan } from '../../plan/types.ts';
 import type { SyncAttempt, SyncReport } from '../../proxy/report.ts';
 import { isJunctionError } from '../../errors.ts';
 import { localIps } from '../../system/interfaces.ts';
+import type { FamilyRecord } from '../../system/record/familyRecord.ts';
 import { ensureNfacct } from '../../netlink/nfacct.ts';
 import { readSysctl } from '../../system/sysctl.ts';
 import type { IptablesClient } from './client.ts';
@@ -26,6 +27,9 @@ export interface IptablesProxierOptions {
   /** See `IptablesRules`. */
   readonly wake?: WakeTables | undefined;
   readonly reader?: ChainReader | undefined;
+  /** Of what is written; for the nft variant. */
+  readonly record?: FamilyRecord | undefined;
+  readonly recordChain?: (() => string | undefined) | undefined;
 }
 
 /** What the rules depend on besides the plan and the node's addresses. */
@@ -41,8 +45,10 @@ export class IptablesProxier {
   readonly rules: IptablesRules;
   readonly addresses: () => readonly Ip[];
   readonly settings: MachineSettings;
+  readonly #record: FamilyRecord | undefined;
 
   constructor(options: IptablesProxierOptions) {
+    this.#record = options.record;
     const { client, layout } = options;
     this.rules = new IptablesRules(layout, client, options);
     this.writesPerSync = client.variant === 'legacy' ? undefined : WRITES_PER_SYNC;
@@ -88,6 +94,11 @@ export class IptablesProxier {
 
   requestFull(): void {
     this.rules.requestFull();
+  }
+
+  /** How the first sync began. */
+  get start(): FamilyRecord['start'] {
+    return this.#record?.start;
   }
 }
 

@@ -2,7 +2,8 @@
 import { deepEqual } from '../../model/equal.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
-import { type Changes, Reconciler, type Resync, type ServicePortPlans } from '../../proxy/reconciler.ts';
+import { Reconciler } from '../../proxy/reconciler.ts';
+import type { ApplyRecord, Changes, Restored, Resync, ServicePortPlans } from '../../proxy/reconciler.ts';
 import type { ReportBuilder, SyncReport } from '../../proxy/report.ts';
 import { forEachSliced, runSliced } from '../../time/timeSlice.ts';
 import { Difference, nameChains, type SharedChainWrite, wholeChains } from './rules/edit.ts';
@@ -35,6 +36,15 @@ interface RulesOptions {
   readonly reader?: ChainReader | undefined;
   /** For the nft variant. */
   readonly wake?: WakeTables | undefined;
+  /** Keeps what was written. */
+  readonly record?: ApplyRecord | undefined;
+  /** The name of an empty chain that stays. */
+  readonly recordChain?: (() => string | undefined) | undefined;
+}
+
+/** What is derived from what was written. */
+interface RulesRecordState {
+  readonly owned: RuleCounts;
 }
 
 const KUBELET_CANARY = 'KUBE-KUBELET-CANARY';
@@ -53,9 +63,13 @@ export class IptablesRules extends Reconciler<CompileOptions> {
   #touched: TouchedChains | undefined;
   #owned = noRules();
   #beforeSwitch: (() => Promise<void>) | undefined;
+  readonly #record: ApplyRecord | undefined;
+  readonly #recordChain: () => string | undefined;
 
   constructor(layout: Layout, client: TableClient, options: RulesOptions = {}) {
-    super();
+    super(options.record);
+    this.#record = options.record;
+    this.#recordChain = options.recordChain ?? (() => undefined);
     const { reader = new SaveChainReader(client), wake = async () => [] } = options;
     this.#layout = layout;
     this.#client = client;
@@ -72,16 +86,55 @@ export class IptablesRules extends Reconciler<CompileOptions> {
       return [...touched.keys()].map((table) => `table ${table}`);
     }
     this.#touched ??= new TouchedChains(this.#layout, options);
-    return this.#touched.add(touched);
+    const objects = this.#touched.add(touched);
+    if (objects.length > 0) this.#record?.doubt();
+    return objects;
   }
 
   /** The next sync looks at the jumps that lead from the kernel's own chains to ours, and at nothing else. */
   requestJumps(): void {
+    this.noteForeign(this.#allJumps());
+  }
+
+  #allJumps(): Touched {
     const tables = TABLES.map((table): [Table, TouchedTable] => {
       const jumps = this.#layout.jumps.filter((jump) => jump.table === table);
       return [table, { isGone: false, chains: new Map(jumps.map(({ chain }) => [chain, 'deleted'])) }];
     });
-    this.noteForeign(new Map(tables));
+    return new Map(tables);
+  }
+
+  override requestFull(): void {
+    this.#record?.doubt();
+    super.requestFull();
+  }
+
+  protected override get recordState(): RulesRecordState {
+    return { owned: this.#owned };
+  }
+
+  protected override get withoutComments(): ReadonlySet<ServicePortId> {
+    return this.#withoutComments;
+  }
+
+  /** Whether endpoints have comments is recorded with each service port. */
+  protected override recordOptions({ endpointComments: _, ...options }: CompileOptions): unknown {
+    return options;
+  }
+
+  protected override async restoreState(
+    { state, withoutComments, isCurrent }: Restored,
+    options: CompileOptions,
+  ): Promise<boolean> {
+    const { owned } = (state ?? {}) as Partial<RulesRecordState>;
+    if (!owned || !this.#reader.readChain) return false;
+    this.#owned = owned;
+    for (const id of withoutComments) this.#withoutComments.add(id);
+    if (isCurrent) return true;
+    // They are few, and without them nothing works.
+    this.#touched = new TouchedChains(this.#layout, options);
+    this.#touched.add(this.#allJumps());
+    return true;
   }
 
   /** `beforeSwitch`: awaited before the rules of another mode are replaced, while they still forward. */
@@ -254,9 +307,17 @@ export class IptablesRules extends Reconciler<CompileOptions> {
         table,
         () => (wanted ??= this.#wantedChains(servicePorts, options)),
       );
-      if (chains) tables.set(table, chains);
+      if (chains) tables.set(table, this.#withoutRecordChain(chains));
     }
     return tables;
+  }
+
+  #withoutRecordChain(chains: ReadonlyMap<string, ParsedChain>): ReadonlyMap<string, ParsedChain> {
+    const own = this.#recordChain();
+    if (own === undefined || !chains.has(own)) return chains;
+    const others = new Map(chains);
+    others.delete(own);
+    return others;
   }
 
   async #wantedChains(servicePorts: ServicePortPlans, options: CompileOptions): Promise<WantedChains> {

@@ -11,6 +11,7 @@ import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { ChangedBy } from '../../proxy/foreignChanges.ts';
 import type { Message } from '../../netlink/codec.ts';
+import type { TransactionCounter } from '../generationCount.ts';
 import { familyOfNumber } from '../../netlink/inet.ts';
 import {
   decodeGeneration,
@@ -62,28 +63,39 @@ type Thread = Pick<NetlinkThread, 'channel' | 'watch'>;
 export class RulesetWatch {
   readonly #thread: Thread;
   readonly #programs: OwnPrograms;
+  readonly #counter: TransactionCounter | undefined;
   readonly #subscribers: RulesetSubscriber[] = [];
   /** Of the transaction whose notifications are arriving. */
   readonly #noted = new Map<Family, Map<Table, Noted>>();
   #watches: readonly Watch[] = [];
   #lastChangedBy: ChangedBy | undefined;
 
-  private constructor(thread: Thread, programs: OwnPrograms) {
+  private constructor(thread: Thread, programs: OwnPrograms, counter?: TransactionCounter) {
     this.#thread = thread;
     this.#programs = programs;
+    this.#counter = counter;
   }
 
-  static async start(thread: Thread, programs: OwnPrograms): Promise<RulesetWatch> {
-    const watch = new RulesetWatch(thread, programs);
-    const all = await thread.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], {
-      messages: (messages) => watch.#receive(messages),
-      lost: () => void watch.#lost(),
-    });
+  static async start(
+    thread: Thread,
+    programs: OwnPrograms,
+    counter?: TransactionCounter,
+  ): Promise<RulesetWatch> {
+    const watch = new RulesetWatch(thread, programs, counter);
+    const all = await thread.watch(
+      NETLINK_NETFILTER,
+      [NFNLGRP_NFTABLES],
+      {
+        messages: (messages) => watch.#receive(messages),
+        lost: () => void watch.#lost(),
+      },
+      { othersOnly: true },
+    );
     const generations = await thread.watch(
       NETLINK_NETFILTER,
       [NFNLGRP_NFTABLES],
-      { messages: (messages) => watch.#receiveGenerations(messages), lost: () => undefined },
-      { filter: filterProgram([], NEW_GENERATION) },
+      { messages: (messages) => watch.#receiveGenerations(messages), lost: () => watch.#counter?.noteLost() },
+      { othersOnly: true, filter: filterProgram([], NEW_GENERATION) },
     );
     watch.#watches = [all, generations];
     programs.subscribe(async (notFrom) => {
@@ -118,8 +130,11 @@ export class RulesetWatch {
   }
 
   #receiveGenerations(messages: readonly Message[]): void {
-    for (const { payload, sender } of messages)
-      if (!this.#programs.has(sender)) this.#lastChangedBy = changedBy(payload);
+    for (const { payload, sender } of messages) {
+      if (this.#programs.has(sender)) continue;
+      this.#lastChangedBy = changedBy(payload);
+      this.#counter?.noteOthers(1);
+    }
   }
 
   #note(message: Message): void {

@@ -40,15 +40,9 @@ interface NftRulesOptions {
   readonly now: () => number;
   readonly timeSlice?: TimeSlice;
   /** Keeps what was written. */
-  readonly record?: TableRecord | undefined;
+  readonly record?: ApplyRecord | undefined;
   /** How many elements a transaction has, as long as nothing is known of the kernel's speed. */
   readonly firstChunk?: number;
-}
-
-/** Of what is written, for the next process. */
-interface TableRecord extends ApplyRecord {
-  /** Another program changed something that is not repaired yet. */
-  doubt(): void;
 }
 
 /** What is in the kernel besides the elements of service ports. */

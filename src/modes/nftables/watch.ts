@@ -6,6 +6,7 @@ import { TABLE } from './rules/names.ts';
 import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { ChangedBy } from '../../proxy/foreignChanges.ts';
+import type { TransactionCounter } from '../generationCount.ts';
 import type { Message } from '../../netlink/codec.ts';
 import { familyOfNumber } from '../../netlink/inet.ts';
 import {
@@ -27,12 +28,6 @@ interface TableSubscriber {
    * the table has to be read.
    */
   onChange(changedBy: ChangedBy | undefined, changes: TableChanges | undefined): void;
-}
-
-/** Gets to know of every transaction that is not of this thread, whatever it is about. */
-interface TransactionCounter {
-  noteOthers(count: number): void;
-  noteLost(): void;
 }
 
 /** Elements that were added to a set, or deleted. */

@@ -55,8 +55,8 @@ const TOUCH_MS = 50;
 /** A record that is this much larger than it need be is written again. */
 const GROWTH = 2;
 const GROWTH_BYTES = 1 << 18;
-/** 80 bits. */
-const MARK_LETTERS = 16;
+/** 40 bits: no two records that a machine has between two boots are alike. */
+const MARK_LETTERS = 8;
 /** Service ports between two looks at the clock. */
 const PER_LOOK = 16;
 const NOTHING = new Uint8Array();

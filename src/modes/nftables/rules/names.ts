@@ -4,7 +4,7 @@ import type { Protocol } from '../../../model/objects.ts';
 export const TABLE = 'junction';
 export const TABLE_COMMENT = 'Junction: services as data';
 /** A set without elements: the mark of a record of what was written, by the record's own letters. */
-const RECORD_SET_NAME = /^record-[A-Z2-7]{16}$/;
+const RECORD_SET_NAME = /^record-[A-Z2-7]{8}$/;
 
 export function recordSet(mark: string): string {
   return `record-${mark}`;
