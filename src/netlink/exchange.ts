@@ -1,15 +1,6 @@
 /** Sends datagrams and passes on what answers them. Of the messages, only as much is read as tells where they end. */
 import { JunctionError } from '../errors.ts';
-import {
-  ByteBuffer,
-  HEADER_BYTES,
-  LITTLE_ENDIAN,
-  NLMSG_DONE,
-  NLMSG_ERROR,
-  align,
-  forEachMessage,
-  viewOf,
-} from './codec.ts';
+import { ByteBuffer, LITTLE_ENDIAN, NLMSG_DONE, NLMSG_ERROR, align, forEachMessage } from './codec.ts';
 import type { DatagramPort } from './port.ts';
 
 /** One datagram, and the sequence number whose acknowledgement or end of dump is the end of the answers to it. */
@@ -70,17 +61,7 @@ export function isEnd(type: number): boolean {
 
 const SENDER_OFFSET = 12;
 
-/**
- * The kernel puts the name of the socket into a message whose request it comes of. Of the first message, which is also
- * that of the others in an answer; `undefined` where there is none.
- */
-export function senderOf(datagram: Uint8Array): number | undefined {
-  return datagram.length < HEADER_BYTES
-    ? undefined
-    : viewOf(datagram).getUint32(SENDER_OFFSET, LITTLE_ENDIAN);
-}
-
-/** Whether all of these messages come of one socket's requests. */
+/** Whether all of these messages come of one socket's requests: the kernel puts its name into them. */
 export function isAllFrom(datagram: Uint8Array, sender: number | undefined): boolean {
   let isAll = sender !== undefined;
   forEachMessage(datagram, (view, offset) => {

@@ -102,8 +102,19 @@ export class KernelPort implements DatagramPort {
     throw netlinkFailed(`cannot join the group ${group}`, libc().errno());
   }
 
+  /** What the kernel calls this socket (its port id): messages that come of its requests say so. */
+  get name(): number {
+    const address = new Uint8Array(ADDRESS_BYTES);
+    const length = new Uint8Array(new Uint32Array([ADDRESS_BYTES]).buffer);
+    const { getsockname, errno } = libc();
+    if (getsockname(this.descriptor, address, length) !== 0)
+      throw netlinkFailed('cannot ask for the name of a socket', errno());
+    return new Uint32Array(address.buffer)[PORT_WORD] ?? KERNEL_PORT;
+  }
+
   /** From now on; an earlier filter is replaced. */
-  setFilter(program: Uint8Array): void {
+  setFilter({ notFrom, onlyType }: MessageFilter): void {
+    const program = filterProgram(notFrom, onlyType);
     const count = program.length / FILTER_INSTRUCTION_BYTES;
     if (libc().attachFilter(this.descriptor, program, count) === 0) return;
     throw netlinkFailed('cannot set a filter', libc().errno());
@@ -237,11 +248,14 @@ const SENDER_OFFSET = 12;
 
 type Instruction = readonly [code: number, value: number, ifTrue?: number, ifFalse?: number];
 
-/**
- * `notFrom`: names of sockets (port ids) whose requests cause no notification. `onlyType`: only messages of this type; all
- * messages of a datagram are taken to be of the first one's.
- */
-export function filterProgram(notFrom: readonly number[], onlyType?: number): Uint8Array {
+export interface MessageFilter {
+  /** Names of sockets (port ids) whose requests cause no notification. */
+  readonly notFrom: readonly number[];
+  /** Only messages of this type; all messages of a datagram are taken to be of the first one's. */
+  readonly onlyType?: number | undefined;
+}
+
+function filterProgram(notFrom: readonly number[], onlyType?: number): Uint8Array {
   const drop: Instruction = [RETURN, 0];
   const instructions: Instruction[] = [];
   if (onlyType !== undefined)

@@ -6,6 +6,7 @@ import { isJunctionError, JunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
 import { JobChannel, type NetlinkChannel, type RulesChannel } from './channel.ts';
 import { type Message, NLMSG_OVERRUN, decodeMessages } from './codec.ts';
+import type { MessageFilter } from './port.ts';
 import {
   type Notification,
   WorkerHandle,
@@ -23,7 +24,7 @@ export interface WatchHandler {
 
 export interface Watch {
   /** Replaces the filter. Earlier notifications have been passed on when this is done. */
-  setFilter(filter: Uint8Array): Promise<void>;
+  setFilter(filter: MessageFilter): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -33,8 +34,8 @@ export interface WatchOptions {
    * says whose a change of nf_tables was; of links it does not.
    */
   readonly othersOnly?: boolean;
-  /** A program of `filterProgram`. */
-  readonly filter?: Uint8Array | undefined;
+  /** Messages that the kernel leaves out; with `othersOnly`, also what comes of this thread's own requests. */
+  readonly filter?: MessageFilter | undefined;
 }
 
 export interface ThreadOptions {
@@ -140,7 +141,7 @@ export class NetlinkThread {
       throw error;
     }
     return {
-      setFilter: (program) => this.#setFilter(watch, program),
+      setFilter: (replacement) => this.#setFilter(watch, replacement),
       close: () => this.#unwatch(watch),
     };
   }
@@ -155,7 +156,7 @@ export class NetlinkThread {
     await worker?.end();
   }
 
-  async #setFilter(watch: number, filter: Uint8Array): Promise<void> {
+  async #setFilter(watch: number, filter: MessageFilter): Promise<void> {
     const open = this.#watches.get(watch);
     if (!open) return;
     open.job = { ...open.job, filter }; // a worker that takes over begins with it

@@ -52,6 +52,8 @@ function load() {
     tryFlock: (fd: number) => flock(fd, LOCK_EX | LOCK_NB),
     socket: call('int socket(int domain, int type, int protocol)') as Call<[number, number, number]>,
     bind: call('int bind(int fd, const void *address, uint32_t length)') as Call<[number, Bytes, number]>,
+    /** Writes the address and its length, 32 bits, to the last two. */
+    getsockname: call('int getsockname(int fd, void *address, void *length)') as Call<[number, Bytes, Bytes]>,
     connect: call('int connect(int fd, const void *address, uint32_t length)') as Call<
       [number, Bytes, number]
     >,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MessageWriter } from '../../src/netlink/codec.ts';
-import { isAllFrom, senderOf } from '../../src/netlink/exchange.ts';
+import { isAllFrom } from '../../src/netlink/exchange.ts';
 
 const SENDER_OFFSET = 12;
 
@@ -20,14 +20,6 @@ function datagram(...senders: readonly number[]): Uint8Array {
 }
 
 describe('who is behind messages', () => {
-  it('is said in each of them', () => {
-    expect(senderOf(datagram(4711))).toBe(4711);
-  });
-
-  it('is nobody where there is no message', () => {
-    expect(senderOf(new Uint8Array())).toBeUndefined();
-  });
-
   it.each([
     ['one of ours', [7], 7, true],
     ['several of ours', [7, 7, 7], 7, true],

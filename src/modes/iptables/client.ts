@@ -20,6 +20,7 @@ import { lightRun } from '../../system/lightRun.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import { held, lockHolder, type LockOptions, takeXtablesLocks, XTABLES_LOCK_PATH } from './locks.ts';
+import type { NetlinkWriter } from './netlink/writer.ts';
 import type { NftLook } from './nftLook.ts';
 import { killed, type Outcome, outcomeOf, outputOf, printEnd, restoreFailure } from './outcome.ts';
 import { CHAINS_PER_RESTORE, printStep, type Step } from './rules/edit.ts';
@@ -107,11 +108,12 @@ export class IptablesClient implements TableClient {
   readonly reason: string;
   readonly features: IptablesFeatures;
   readonly programs: Programs;
-  readonly chainsPerRestore: number;
   readonly timeSlice = new TimeSlice(systemClock);
   readonly #options: ClientOptions;
   readonly #runner: CommandRunner;
   #last: Promise<unknown> = Promise.resolve();
+  /** Writes steps, but for those with rules that only iptables-restore can write. */
+  netlink: NetlinkWriter | undefined;
   /** In a row. */
   #timeouts = 0;
 
@@ -127,7 +129,6 @@ export class IptablesClient implements TableClient {
     this.reason = chosen.reason;
     this.features = features;
     this.programs = chosen.programs;
-    this.chainsPerRestore = version.variant === 'legacy' ? Number.POSITIVE_INFINITY : CHAINS_PER_RESTORE;
     this.#options = options;
     this.#runner = options.runner ?? run;
   }
@@ -248,7 +249,14 @@ export class IptablesClient implements TableClient {
     await takeKept(this.#meaning(command, { done: command.result.stdout }), take);
   }
 
+  get chainsPerRestore(): number {
+    if (this.netlink) return this.netlink.chainsPerCommit;
+    return this.variant === 'legacy' ? Number.POSITIVE_INFINITY : CHAINS_PER_RESTORE;
+  }
+
   async commit(step: Step): Promise<number> {
+    const sent = await this.netlink?.commit(step);
+    if (sent !== undefined) return sent;
     const text = printStep(step);
     await this.restore(step.table, text);
     return text.length;

@@ -1,6 +1,6 @@
 /**
  * Is notified by the kernel of every change that other programs make to the tables of iptables, in its nft variant, and
- * who made it. What our own programs do is filtered out inside the kernel.
+ * who made it. What our own programs do, and what we do by netlink, is filtered out inside the kernel.
  *
  * There are two sockets. One gets a notification of each chain and rule; a flush of a large cluster overflows it. The other gets
  * nothing but the message at the end of each transaction, which names the program, so the name is known then, too.
@@ -24,7 +24,6 @@ import {
 import { namesIn } from '../../netlink/nftables/notifications.ts';
 import { decodeTable } from '../../netlink/nftables/objects.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
-import { filterProgram } from '../../netlink/port.ts';
 import type { NetlinkThread, Watch } from '../../netlink/thread.ts';
 import type { ProcessObserver } from '../../system/processes.ts';
 import { systemClock } from '../../time/systemClock.ts';
@@ -89,19 +88,19 @@ export class RulesetWatch {
         messages: (messages) => watch.#receive(messages),
         lost: () => void watch.#lost(),
       },
-      { othersOnly: true },
+      { othersOnly: true, filter: { notFrom: [] } },
     );
     const generations = await thread.watch(
       NETLINK_NETFILTER,
       [NFNLGRP_NFTABLES],
       { messages: (messages) => watch.#receiveGenerations(messages), lost: () => watch.#counter?.noteLost() },
-      { othersOnly: true, filter: filterProgram([], NEW_GENERATION) },
+      { othersOnly: true, filter: { notFrom: [], onlyType: NEW_GENERATION } },
     );
     watch.#watches = [all, generations];
     programs.subscribe(async (notFrom) => {
       await Promise.all([
-        all.setFilter(filterProgram(notFrom)),
-        generations.setFilter(filterProgram(notFrom, NEW_GENERATION)),
+        all.setFilter({ notFrom }),
+        generations.setFilter({ notFrom, onlyType: NEW_GENERATION }),
       ]);
     });
     return watch;

@@ -36,7 +36,7 @@ const ERESTART = 85;
 /** struct nfgenmsg, whose last two bytes name the subsystem here, big endian. */
 const BATCH_HEADER = Uint8Array.of(NFPROTO_UNSPEC, 0, 0, NFNL_SUBSYS_NFTABLES);
 /** Add at the end and not at the start. linux/netlink.h */
-const NLM_F_APPEND = 0x800;
+export const NLM_F_APPEND = 0x800;
 
 export type NftOperation =
   /** One that is there already stays as it is, comment and all, but wakes up if it was dormant. */
@@ -88,7 +88,7 @@ export type CommitReply =
   /** Nothing was done. */
   | { readonly state: 'refused'; readonly refusals: readonly CommitRefusal[] };
 
-interface CommitRefusal extends Omit<NetlinkRefusal, 'kind'> {
+export interface CommitRefusal extends Omit<NetlinkRefusal, 'kind'> {
   /** Its place in the transaction; `undefined` when it is the whole that was refused. */
   readonly operation: number | undefined;
 }
@@ -106,7 +106,7 @@ export function transaction(
       requestsOf(operation, index).map((message) => ({ message, index })),
     );
     const begin = sequence.next();
-    writeMessage(writer, batchMessage(NFNL_MSG_BATCH_BEGIN, generation), begin, false);
+    writeMessage(writer, batchBegin(generation), begin, false);
     /** By sequence number, which operation a message is part of. */
     const bySequence = new Map<number, number>();
     let last = begin;
@@ -116,7 +116,7 @@ export function transaction(
       // Also when something was refused before it, the last one is acknowledged, or refused itself.
       writeMessage(writer, message, last, position === messages.length - 1);
     }
-    writeMessage(writer, batchMessage(NFNL_MSG_BATCH_END), sequence.next(), false);
+    writeMessage(writer, batchEnd(), sequence.next(), false);
     const refusals: CommitRefusal[] = [];
     return {
       bytes: writer.finish(),
@@ -130,9 +130,19 @@ export function transaction(
           if (errno !== 0) refusals.push({ operation, errno, name: errnoName(errno) });
         }
       },
-      result: () => replyOf(refusals),
+      result: () => commitReply(refusals),
     };
   };
+}
+
+/** The message before all others of a transaction. */
+export function batchBegin(generation?: number): NetlinkRequest {
+  return batchMessage(NFNL_MSG_BATCH_BEGIN, generation);
+}
+
+/** The message after all others. */
+export function batchEnd(): NetlinkRequest {
+  return batchMessage(NFNL_MSG_BATCH_END);
 }
 
 function batchMessage(type: number, generation?: number): NetlinkRequest {
@@ -146,7 +156,7 @@ function batchMessage(type: number, generation?: number): NetlinkRequest {
   };
 }
 
-function replyOf(refusals: readonly CommitRefusal[]): CommitReply {
+export function commitReply(refusals: readonly CommitRefusal[]): CommitReply {
   if (refusals.length === 0) return { state: 'done' };
   const isOutdated = refusals.some(({ operation, errno }) => operation === undefined && errno === ERESTART);
   return isOutdated ? { state: 'outdated' } : { state: 'refused', refusals };

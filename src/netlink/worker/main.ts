@@ -6,11 +6,11 @@ import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from '
 import { type ErrorCode, isJunctionError } from '../../errors.ts';
 import { countFault, type FaultName, onFault } from '../../faults.ts';
 import { libc } from '../../system/libc.ts';
-import { type Exchange, Parts, exchange, isAllFrom, senderOf } from '../exchange.ts';
+import { type Exchange, Parts, exchange, isAllFrom } from '../exchange.ts';
 import { type Reduction, reducerOf } from '../reduction.ts';
 import { type Lookup, lookUpAll } from './lookUp.ts';
 import { type ScanFilter, scanTable } from './scan.ts';
-import { AnswersLost, KernelPort, type PortOptions, PortStopped, poll } from '../port.ts';
+import { AnswersLost, KernelPort, type MessageFilter, type PortOptions, PortStopped, poll } from '../port.ts';
 
 /* What the two threads say to each other. Bytes are handed over, never copied. */
 
@@ -45,10 +45,10 @@ export type ToWorker =
       readonly groups: readonly number[];
       /** What comes of this thread's own requests is left out. */
       readonly othersOnly: boolean;
-      readonly filter?: Uint8Array | undefined;
+      readonly filter?: MessageFilter | undefined;
     }
   /** Filters notifications from now on. Earlier notifications have been passed on when this is done. */
-  | { readonly kind: 'filter'; readonly id: number; readonly watch: number; readonly filter: Uint8Array }
+  | { readonly kind: 'filter'; readonly id: number; readonly watch: number; readonly filter: MessageFilter }
   | { readonly kind: 'unwatch'; readonly id: number; readonly watch: number }
   /** Elements to be looked up and compared. The answer: for each lookup a number, and so many places; all of 32 bits. */
   | {
@@ -85,6 +85,8 @@ export type FromWorker =
 const DATAGRAMS_PER_TURN = 256;
 /** So many datagrams of rules, some 0.5 ms of them, and then it is the turn of other jobs. */
 const DATAGRAMS_PER_LOOK = 32;
+/** An exchange that fails ends its socket. */
+const MOST_NAMES = 4;
 const EVENTFD_BYTES = 8;
 /**
  * Nothing depends on waking up for nothing, but that a process ends whose exit listeners were not called: Node waits
@@ -124,7 +126,7 @@ interface UnderWay {
   readonly port: KernelPort;
   readonly steps: Generator<void, number>;
 }
-type Listener = Pick<WatchJob, 'protocol' | 'othersOnly'> & { readonly port: KernelPort };
+type Listener = Pick<WatchJob, 'protocol' | 'othersOnly' | 'filter'> & { readonly port: KernelPort };
 
 class Sockets {
   readonly #main: MessagePort;
@@ -133,8 +135,8 @@ class Sockets {
   /** Those that rules are reduced from: a long dump does not keep others from being sent meanwhile. */
   readonly #readers = new Map<number, KernelPort>();
   readonly #postponed: ToWorker[] = [];
-  /** By protocol, what the kernel calls the socket for requests. */
-  readonly #names = new Map<number, number>();
+  /** By protocol, what the kernel calls the socket for requests, and those before it, whose notifications may be on their way. */
+  readonly #names = new Map<number, readonly number[]>();
   readonly #watches = new Map<number, Listener>();
   #scans: readonly UnderWay[] = [];
 
@@ -242,7 +244,7 @@ class Sockets {
         const port = this.#open(job.protocol);
         this.#watches.set(job.watch, { ...job, port });
         try {
-          if (job.filter) port.setFilter(job.filter);
+          this.#filter(job.watch, job.filter);
           for (const group of job.groups) port.join(group);
         } catch (error) {
           this.#unwatch(job.watch);
@@ -253,7 +255,7 @@ class Sockets {
       case 'filter': {
         const listener = this.#watches.get(job.watch);
         if (!listener) return;
-        listener.port.setFilter(job.filter);
+        this.#filter(job.watch, job.filter);
         this.#receive(job.watch, listener);
         return;
       }
@@ -268,17 +270,8 @@ class Sockets {
     // Our own changes cause notifications too, and a socket without the rights to a larger buffer holds those of one datagram.
     const listen = (): void => this.listen(0);
     this.#withPort(this.#requests, protocol, (port) => {
-      try {
-        for (const datagram of exchange(port, bytes, exchanges, listen)) {
-          const name = senderOf(datagram);
-          if (name !== undefined) this.#names.set(protocol, name);
-          parts.add(datagram);
-        }
-        parts.flush();
-      } catch (error) {
-        this.#names.delete(protocol);
-        throw error;
-      }
+      for (const datagram of exchange(port, bytes, exchanges, listen)) parts.add(datagram);
+      parts.flush();
     });
   }
 
@@ -304,8 +297,12 @@ class Sockets {
 
   #withPort(ports: Map<number, KernelPort>, protocol: number, use: (port: KernelPort) => void): void {
     const { timeoutMs, stop } = this.#settings;
-    const port = ports.get(protocol) ?? this.#open(protocol, { timeoutMs, stop });
-    ports.set(protocol, port);
+    let port = ports.get(protocol);
+    if (!port) {
+      port = this.#open(protocol, { timeoutMs, stop });
+      ports.set(protocol, port);
+      if (ports === this.#requests) this.#nameOwn(protocol, port.name);
+    }
     try {
       use(port);
     } catch (error) {
@@ -327,6 +324,22 @@ class Sockets {
     }
   }
 
+  /** Before its first message is sent. */
+  #nameOwn(protocol: number, name: number): void {
+    this.#names.set(protocol, [name, ...(this.#names.get(protocol) ?? [])].slice(0, MOST_NAMES));
+    for (const [watch, { filter, ...listener }] of this.#watches)
+      if (listener.protocol === protocol) this.#filter(watch, filter);
+  }
+
+  /** Inside the kernel, also of this thread's own requests. */
+  #filter(watch: number, filter: MessageFilter | undefined): void {
+    const listener = this.#watches.get(watch);
+    if (!listener || !filter) return;
+    this.#watches.set(watch, { ...listener, filter });
+    const own = listener.othersOnly ? (this.#names.get(listener.protocol) ?? []) : [];
+    listener.port.setFilter({ ...filter, notFrom: [...filter.notFrom, ...own] });
+  }
+
   #unwatch(watch: number): void {
     const listener = this.#watches.get(watch);
     if (listener) this.#close(listener.port);
@@ -339,7 +352,8 @@ class Sockets {
       for (let count = 0; count < DATAGRAMS_PER_TURN; count++) {
         const datagram = port.take();
         if (!datagram) break;
-        const isOwn = isAllFrom(datagram, this.#names.get(protocol)); // throws at what is no message
+        const [name, ...before] = this.#names.get(protocol) ?? [];
+        const isOwn = isAllFrom(datagram, name) || before.some((each) => isAllFrom(datagram, each)); // throws at what is no message
         if (!othersOnly || !isOwn) parts.add(datagram);
       }
       parts.flush();

@@ -8,6 +8,9 @@ const IMPORTS = `
   import { OwnPrograms } from './src/modes/iptables/rulesetWatch.ts';
   import { RulesetWatch } from './src/modes/iptables/rulesetWatch.ts';
   import { NetlinkThread } from './src/netlink/thread.ts';
+  import { NETLINK_NETFILTER } from './src/netlink/socket.ts';
+  import { NetlinkWriter } from './src/modes/iptables/netlink/writer.ts';
+  import { piece } from './src/modes/iptables/rules/edit.ts';
   import { run } from './src/system/processes.ts';
   const observer = new OwnPrograms();
   const thread = await NetlinkThread.start();
@@ -47,6 +50,29 @@ describe('in a namespace', () => {
   afterEach(() => namespace.close());
   const heard = (source: string): Promise<unknown> =>
     inside(namespace, 'watch', `${IMPORTS}\n${source}\nawait end();`);
+
+  it('tells nothing of what we write by netlink, before and after another program, and by another socket', async () => {
+    const answer = await heard(`
+      const channel = thread.transactionChannel(NETLINK_NETFILTER);
+      const writer = new NetlinkWriter('IPv4', channel);
+      const other = new NetlinkWriter('IPv6', channel);
+      const write = (each, name) => each.commit({ table: 'nat', pieces: [piece(undefined, { writes: [{ name, rules: [{ matches: [], target: { kind: 'accept' } }] }] })] });
+      for (const round of [1, 2, 3]) {
+        await write(writer, 'KUBE-OURS-' + round);
+        await restore(':KUBE-THEIRS-' + round + ' - [0:0]');
+        await write(other, 'KUBE-OURS-' + round);
+        // An exchange that fails ends the socket; the next one has another name.
+        await channel.commit(() => ({ bytes: new Uint8Array(4), exchanges: [{ bytes: 4, last: 1 }], take() {}, result() {} })).catch(() => undefined);
+      }
+    `);
+    const theirs = (round: number): readonly unknown[] => [
+      'IPv4',
+      'iptables-nft-re',
+      true,
+      `nat, there, KUBE-THEIRS-${round} added`,
+    ];
+    expect(answer).toEqual([theirs(1), theirs(2), theirs(3)]);
+  });
 
   it('tells of chains that may be ours and of jumps to them, with the program, and of nothing else', async () => {
     const answer = await heard(`
