@@ -1,5 +1,6 @@
 /** `npm run bench -- budgets`: whole daemons from outside, this checkout's and another one's in turns. */
 import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { BadArgument, numberOption, option, progress, refuseUnknown } from '../arguments.ts';
 import { openNamespace } from '../namespace.ts';
@@ -31,6 +32,7 @@ const OPTIONS = [
   '--starts',
   '--content-types',
   '--node-options',
+  '--log',
 ];
 
 export async function budgetsCommand(args: readonly string[]): Promise<void> {
@@ -43,6 +45,7 @@ export async function budgetsCommand(args: readonly string[]): Promise<void> {
     changes: numberOption(args, '--changes', 20),
     settleMs: numberOption(args, '--settle', 10) * 1000,
     nodeOptions: option(args, '--node-options', '--max-semi-space-size=4'),
+    logFile: option(args, '--log', '') && resolve(option(args, '--log', '')),
   };
   if (!existsSync(API))
     throw new Error('this benchmark needs a whole checkout: its API server is with the tests');
@@ -78,7 +81,7 @@ async function measureCluster(
   checkouts: readonly Checkout[],
   contentTypes: readonly string[],
   repetitions: number,
-  shared: Pick<BudgetTask, 'changes' | 'settleMs' | 'nodeOptions'>,
+  shared: Pick<BudgetTask, 'changes' | 'settleMs' | 'nodeOptions' | 'logFile'>,
 ): Promise<readonly Measured[]> {
   const all = checkouts.flatMap(({ name, program }, checkout) =>
     // A baseline has what it always had; whether it can do more is not its number.

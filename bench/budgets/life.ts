@@ -1,4 +1,5 @@
 /** One life of a daemon: how it starts, what it says, how it ends. */
+import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Dialler, ProxyEnvironment } from '../nftables/environment.ts';
@@ -28,7 +29,10 @@ export class Life {
       config,
       {
         env: { ...process.env, NODE_OPTIONS: task.nodeOptions },
-        onText: (text) => this.log.add(text),
+        onText: (text) => {
+          this.log.add(text);
+          if (task.logFile !== '') appendFileSync(task.logFile, text);
+        },
       },
     );
     this.#settleMs = task.settleMs;

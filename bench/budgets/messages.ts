@@ -18,6 +18,8 @@ export interface BudgetTask extends Cluster {
   /** After each start, before memory is read. */
   readonly settleMs: number;
   readonly contentType: string;
+  /** Gets all that the daemons say; '': nobody does. */
+  readonly logFile: string;
 }
 
 /** From the start of a process. */

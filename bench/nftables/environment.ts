@@ -1,7 +1,7 @@
 /** What is around a proxy in the network namespace of this process: an API server, a client and endpoints on wires. */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -24,9 +24,13 @@ const ANSWERER = fileURLToPath(new URL('bench-nftables-node.js', import.meta.url
 const WATCHER = fileURLToPath(new URL('bench-nftables-watcher.js', import.meta.url));
 /** Where the generated endpoints are. */
 const ENDPOINTS = '10.128.0.0/9';
+const SHARED_MEMORY = '/dev/shm';
 
 export class ProxyEnvironment {
-  readonly folder = mkdtempSync(join(tmpdir(), 'junction-bench-'));
+  /** In memory, as /run is. */
+  readonly folder = mkdtempSync(
+    join(existsSync(SHARED_MEMORY) ? SHARED_MEMORY : tmpdir(), 'junction-bench-'),
+  );
   readonly #wires: Wires;
   readonly #api: ChildProcess;
   readonly #children: ChildProcess[] = [];
@@ -58,8 +62,7 @@ export class ProxyEnvironment {
 
   /** A client that dials the service until it is ended. */
   dial(): Dialler {
-    const dialler = new Dialler(this.#inside(this.#wires.client.pid, WATCHER, PROBE satisfies WatchTask));
-    return dialler;
+    return new Dialler(this.#inside(this.#wires.client.pid, WATCHER, PROBE satisfies WatchTask));
   }
 
   close(): void {

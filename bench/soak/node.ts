@@ -24,7 +24,8 @@ const FLAGS = [
 const START_MS = 60_000;
 const MOST_STARTS = 40;
 const KEPT_LOG = 200_000;
-const WORDS = /^soak: (.*)$|"(Sync failed|Synced rules|Another program changed our rules)/gm;
+const WORDS =
+  /^soak: (.*)$|"(Sync failed|Synced rules|Another program changed our rules|Started from the record|Reading back what is in the kernel)/gm;
 
 export class SoakNode {
   readonly host: Host;
