@@ -9,6 +9,7 @@
  * with kube-proxy. Refused is what cannot be decoded at all, or has no name.
  */
 import { quote } from './printable.ts';
+import { parseRfc3339 } from './time.ts';
 
 /** What is wrong with an object, said so that they can correct it. */
 export interface Problem {
@@ -279,16 +280,11 @@ export function orList(choices: readonly string[]): string {
     : `${choices.slice(0, -1).join(', ')} or ${choices.at(-1) ?? ''}`;
 }
 
-const TIME = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;
-
 /** Milliseconds since the epoch; nothing when it is missing or, with a warning, when it cannot be read. */
 export function readTime(at: Cursor): number | undefined {
   if (at.missing || at.value === '') return undefined;
-  const match = typeof at.value === 'string' ? TIME.exec(at.value) : null;
-  const milliseconds = match
-    ? Date.parse(`${match[1]}${(match[2] ?? '').slice(0, 4)}${match[3]}`)
-    : Number.NaN;
-  if (!Number.isNaN(milliseconds)) return milliseconds;
+  const milliseconds = typeof at.value === 'string' ? parseRfc3339(at.value) : undefined;
+  if (milliseconds !== undefined) return milliseconds;
   at.warn(`${quote(at.value)} is not a time`, 'a time such as 2026-05-01T12:00:00Z');
   return undefined;
 }

@@ -1,4 +1,4 @@
-/** Prints a time as Kubernetes does: `2026-05-01T12:00:00Z`, with milliseconds where there are some. */
+/** Times as Kubernetes prints them: `2026-05-01T12:00:00Z`, with parts of a second where there are some. */
 
 const DAY_MS = 86_400_000;
 /** Days from 1 March of the year 0 to 1 January 1970. */
@@ -36,4 +36,14 @@ function printDate(daysSinceEpoch: number): string {
 
 function digits(value: number | undefined, count = 2): string {
   return String(value ?? 0).padStart(count, '0');
+}
+
+const TIME = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;
+
+/** Milliseconds since the epoch; nothing for what is no time. */
+export function parseRfc3339(text: string): number | undefined {
+  const match = TIME.exec(text);
+  if (match === null) return undefined;
+  const milliseconds = Date.parse(`${match[1]}${(match[2] ?? '').slice(0, 4)}${match[3]}`);
+  return Number.isNaN(milliseconds) ? undefined : milliseconds;
 }

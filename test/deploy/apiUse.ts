@@ -1,6 +1,6 @@
 /** What Junction asks of the API server, by the paths that the program itself has. */
 import { eventsPath } from '../../src/telemetry/events/event.ts';
-import { Interner } from '../../src/sources/api/resources.ts';
+import { Interner } from '../../src/sources/api/interner.ts';
 import { endpointSlices, oneNode, SERVICE_CIDRS, services } from '../../src/sources/api/resources.ts';
 
 export interface ApiUse {

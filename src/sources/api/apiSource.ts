@@ -5,7 +5,8 @@ import type { Source, SourceEvents } from '../source.ts';
 import type { ApiClient } from './client.ts';
 import type { OnDiagnostic } from './diagnostics.ts';
 import { Reflector } from './reflector.ts';
-import { endpointSlices, Interner, oneNode, type Resource, SERVICE_CIDRS, services } from './resources.ts';
+import { Interner } from './interner.ts';
+import { endpointSlices, oneNode, type Resource, SERVICE_CIDRS, services } from './resources.ts';
 import { ServerMonitor } from './serverMonitor.ts';
 import { ResourceStore } from './store.ts';
 

@@ -7,6 +7,10 @@ import { projectService } from '../../model/project/service.ts';
 import { readName, SUBDOMAIN } from '../../model/project/names.ts';
 import { mapProjection, project, type Projection, readText } from '../../text/cursor.ts';
 import { quote } from '../../text/printable.ts';
+import type { Interner } from './interner.ts';
+import { straightEndpointSlice } from './protobuf/straightEndpointSlice.ts';
+import type { StraightObject } from './protobuf/straightReader.ts';
+import { straightService } from './protobuf/straightService.ts';
 
 export interface Resource<T> {
   /** As in paths: `services`. */
@@ -18,6 +22,8 @@ export interface Resource<T> {
   /** Servers may not have it; then it counts as empty. */
   readonly optional?: boolean;
   readonly project: (raw: unknown) => Projection<T>;
+  /** From protobuf, without a raw object between. Nothing: it is not in order, and `project` says why. */
+  readonly readStraight?: (bytes: Uint8Array) => StraightObject<T> | undefined;
 }
 
 export function services(interner: Interner): Resource<Service> {
@@ -30,6 +36,7 @@ export function services(interner: Interner): Resource<Service> {
       fieldSelector: 'spec.clusterIP!=None',
     },
     project: (raw) => mapProjection(projectService(raw), (value) => slimService(value, interner)),
+    readStraight: straightService(interner),
   };
 }
 
@@ -40,6 +47,7 @@ export function endpointSlices(interner: Interner): Resource<EndpointSlice> {
     path: '/apis/discovery.k8s.io/v1/endpointslices',
     selectors: { labelSelector: '!service.kubernetes.io/headless' },
     project: (raw) => mapProjection(projectEndpointSlice(raw), (value) => slimEndpointSlice(value, interner)),
+    readStraight: straightEndpointSlice(interner),
   };
 }
 
@@ -80,21 +88,15 @@ function projectServiceCidr(raw: unknown): Projection<readonly Cidr[]> {
 
 function slimService(value: Service, interner: Interner): Service {
   const ports = value.ports.map((port) => ({ ...port, name: interner.text(port.name) }));
-  const id = ports.map(({ name, protocol, port, nodePort }) => `${name} ${protocol} ${port} ${nodePort}`);
-  return {
-    ...value,
-    namespace: interner.text(value.namespace),
-    ports: interner.list(`service ${id.join()}`, ports),
-  };
+  return { ...value, namespace: interner.text(value.namespace), ports: interner.servicePorts(ports) };
 }
 
 /** `service` stays as it is: nearly each is another, and sharing would keep the names of services that were deleted. */
 function slimEndpointSlice(value: EndpointSlice, interner: Interner): EndpointSlice {
-  const id = value.ports.map(({ name, protocol, port }) => `${name} ${protocol} ${port}`);
   return {
     ...value,
     namespace: interner.text(value.namespace),
-    ports: interner.list(`slice ${id.join()}`, value.ports),
+    ports: interner.slicePorts(value.ports),
     endpoints: value.endpoints.map((endpoint) => slimEndpoint(endpoint, interner)),
   };
 }
@@ -106,46 +108,9 @@ function slimEndpoint(endpoint: SliceEndpoint, interner: Interner): SliceEndpoin
     ready: endpoint.ready,
     serving: endpoint.serving,
     terminating: endpoint.terminating,
-    zoneHints: slimNames(endpoint.zoneHints, interner),
-    nodeHints: slimNames(endpoint.nodeHints, interner),
+    zoneHints: interner.names(endpoint.zoneHints),
+    nodeHints: interner.names(endpoint.nodeHints),
     ...(endpoint.pod !== undefined && { pod: endpoint.pod }),
     ...(endpoint.zone !== undefined && { zone: interner.text(endpoint.zone) }),
   };
-}
-
-function slimNames(names: readonly string[], interner: Interner): readonly string[] {
-  return names.length === 0 ? names : interner.list(`names ${names.join()}`, names);
-}
-
-const MOST_VALUES = 50_000;
-/** Longer ones are rarely repeated. */
-const LONGEST = 300;
-
-/**
- * One copy of each value that many objects repeat: namespaces, node names, zones, lists of ports.
- *
- * Bounded: a cluster that makes up new names all the time gives up sharing, not memory.
- */
-export class Interner {
-  readonly #texts = new Map<string, string>();
-  readonly #lists = new Map<string, readonly unknown[]>();
-
-  text(value: string): string {
-    return this.#share(this.#texts, value, value);
-  }
-
-  /** Two lists with one `id` have the same content. */
-  list<T>(id: string, value: readonly T[]): readonly T[] {
-    return this.#share(this.#lists, id, value) as readonly T[];
-  }
-
-  /** Starting over forgets what went out of use; what is in use comes back with the next objects. */
-  #share<T>(values: Map<string, T>, id: string, value: T): T {
-    if (id.length > LONGEST) return value;
-    const known = values.get(id);
-    if (known !== undefined) return known;
-    if (values.size >= MOST_VALUES) values.clear();
-    values.set(id, value);
-    return value;
-  }
 }

@@ -1,7 +1,7 @@
 /** What goes wrong while changes are watched. Each ends with the world of the server. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ApiClient } from '../../../src/sources/api/client.ts';
-import { Interner } from '../../../src/sources/api/resources.ts';
+import { Interner } from '../../../src/sources/api/interner.ts';
 import { ResourceStore } from '../../../src/sources/api/store.ts';
 import { Reflector } from '../../../src/sources/api/reflector.ts';
 import { services } from '../../../src/sources/api/resources.ts';

@@ -70,8 +70,7 @@ function mapIn(fields: DecodedFields, name: string): DecodedFields {
 }
 
 function readNested(fields: DecodedFields, message: MessageTable): DecodedFields {
-  const outer = reader.end;
-  reader.end = reader.valueEnd();
+  const outer = reader.enter();
   readMessage(fields, message);
   reader.end = outer;
   return fields;
@@ -96,8 +95,7 @@ function readValue(field: WireField): string | number | boolean {
 
 /** Key 1, value 2; either is '' where it is missing. */
 function readEntry(fields: DecodedFields, keys: readonly MapKey[]): void {
-  const outer = reader.end;
-  reader.end = reader.valueEnd();
+  const outer = reader.enter();
   let key: MapKey | undefined;
   let from = reader.at;
   let end = from;
@@ -124,24 +122,28 @@ function keyAt(keys: readonly MapKey[], from: number, end: number): MapKey | und
   return undefined;
 }
 
-/** Seconds 1; JSON has no parts of a second. Nothing in it: no time. */
+/** JSON has no parts of a second. Nothing in it: no time. */
 function readTime(): string {
-  const outer = reader.end;
-  reader.end = reader.valueEnd();
-  const isNone = reader.at === reader.end;
-  let seconds = 0;
-  while (reader.at < reader.end) {
-    const tag = reader.tag();
-    if (tag === SECONDS) seconds = reader.int64();
-    else reader.skip(tag & 7);
+  const seconds = readSeconds(reader);
+  return seconds === undefined ? '' : printTime(seconds);
+}
+
+/** Since the epoch. The message that begins here has them in field 1; one with nothing in it is no time. */
+export function readSeconds(wire: WireReader): number | undefined {
+  const outer = wire.enter();
+  let seconds = wire.at === wire.end ? undefined : 0;
+  while (wire.at < wire.end) {
+    const tag = wire.tag();
+    if (tag === SECONDS) seconds = wire.int64();
+    else wire.skip(tag & 7);
   }
-  reader.end = outer;
-  return isNone ? '' : printTime(seconds);
+  wire.end = outer;
+  return seconds;
 }
 
 const SECONDS = (1 << 3) | VARINT;
 /** 9999-12-31T23:59:59Z; Go's JSON has years of five digits then, which nobody reads either. */
-const LAST_SECOND = 253_402_300_799;
+export const LAST_SECOND = 253_402_300_799;
 
 function printTime(seconds: number): string {
   if (Math.abs(seconds) > LAST_SECOND) return `${seconds} seconds`;

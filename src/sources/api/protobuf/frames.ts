@@ -69,8 +69,7 @@ export function readWatchEvent(frame: Uint8Array): WatchEvent {
 }
 
 function readExtension(): Uint8Array | undefined {
-  const outer = reader.end;
-  reader.end = reader.valueEnd();
+  const outer = reader.enter();
   let raw: Uint8Array | undefined;
   while (reader.at < reader.end) {
     const tag = reader.tag();

@@ -6,7 +6,7 @@ import { ByteWindow } from './byteWindow.ts';
 import { decode } from './decode.ts';
 import { CONTENT_ENCODING, kindIn, MAGIC, RAW, refuseEncoding, TYPE } from './envelope.ts';
 import { LIST_META } from './messages.ts';
-import { BYTES, FIXED32, FIXED64, MOST_VARINT_BYTES, VARINT, WireReader } from './wire.ts';
+import { BYTES, FIXED32, FIXED64, GROUP, GROUP_END, MOST_VARINT_BYTES, VARINT, WireReader } from './wire.ts';
 
 /** Of every list: tags of the fields. */
 const METADATA = (1 << 3) | BYTES;
@@ -85,6 +85,8 @@ export class ListSplitter {
       const tag = reader.tag();
       const wireType = tag & 7;
       const length = wireType === BYTES ? reader.varint() : 0;
+      // A group may end anywhere; Kubernetes has none.
+      if (wireType === GROUP || wireType === GROUP_END) throw reader.fault('a group begins in the list');
       if (wireType !== BYTES) reader.skip(wireType);
       if (isInList) this.#listLeft -= reader.at - window.at + length;
       if (this.#listLeft < 0) throw malformedAnswer('a field goes beyond the end of the list');

@@ -6,8 +6,8 @@ import { StringTable } from './stringTable.ts';
 export const VARINT = 0;
 export const FIXED64 = 1;
 export const BYTES = 2;
-const GROUP = 3;
-const GROUP_END = 4;
+export const GROUP = 3;
+export const GROUP_END = 4;
 export const FIXED32 = 5;
 
 /** A number of 64 bits takes ten bytes at most. */
@@ -92,6 +92,13 @@ export class WireReader {
     return this.at + length;
   }
 
+  /** The message that begins here with its length is read from now on. Returns what `end` is to be afterwards. */
+  enter(): number {
+    const outer = this.end;
+    this.end = this.valueEnd();
+    return outer;
+  }
+
   text(): string {
     const end = this.valueEnd();
     const text = this.bytes.toString('utf8', this.at, end);
@@ -101,8 +108,18 @@ export class WireReader {
 
   /** A text that many objects repeat: one copy of it. */
   sharedText(): string {
-    const end = this.valueEnd();
+    return this.sharedTextTo(this.valueEnd());
+  }
+
+  sharedTextTo(end: number): string {
     const text = this.#strings.text(this.bytes, this.at, end);
+    this.at = end;
+    return text;
+  }
+
+  /** What is known to be ASCII: less to do than for `text`. */
+  asciiTo(end: number): string {
+    const text = this.bytes.toString('latin1', this.at, end);
     this.at = end;
     return text;
   }

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decodeObject } from '../../../../src/sources/api/protobuf/object.ts';
 import { type ReceivedObject, receivedObject } from '../../../../src/sources/api/received.ts';
-import { anyObject, KINDS } from './objects.ts';
+import { anyObject, KINDS, ORDERLY_KINDS } from './objects.ts';
 import { encodeObject } from '../../../support/apiServer/protobuf/encode.ts';
 
 function seen<T>(received: ReceivedObject<T>): object {
@@ -28,6 +28,20 @@ describe('JSON and protobuf', () => {
         ? ['ignored', 'invalid', 'object']
         : ['invalid', 'object'],
     );
+  });
+
+  it.each(ORDERLY_KINDS)('of $resource.kind that is in order are the same value', ({ resource, objects }) => {
+    let straight = 0;
+    fc.assert(
+      fc.property(objects, (raw) => {
+        const json = receivedObject(JSON.parse(JSON.stringify(raw)), resource.project);
+        const bytes = encodeObject(resource.kind, raw);
+        expect(seen(decodeObject(bytes, resource))).toEqual(seen(json));
+        if (resource.readStraight?.(bytes) !== undefined) straight++;
+      }),
+      { numRuns: 1000 },
+    );
+    expect(straight).toBeGreaterThan(900);
   });
 
   it('are the same value with fields that this version does not know', () => {

@@ -1,9 +1,9 @@
 /** Random objects that an API server could hold: types as in Go, values as they come. As JSON and as protobuf. */
 import fc from 'fast-check';
 import { encodeObject } from '../../../support/apiServer/protobuf/encode.ts';
+import { Interner } from '../../../../src/sources/api/interner.ts';
 import {
   endpointSlices,
-  Interner,
   oneNode,
   type Resource,
   SERVICE_CIDRS,
@@ -234,6 +234,134 @@ export interface TwoForms {
   readonly bytes: Buffer;
 }
 
-export const anyObject: fc.Arbitrary<TwoForms> = fc
-  .oneof(...KINDS.map(({ resource, objects }) => objects.map((raw) => ({ resource, raw }))))
-  .map(({ resource, raw }) => ({ resource, raw, bytes: encodeObject(resource.kind, raw) }));
+export const anyObject: fc.Arbitrary<TwoForms> = inTwoForms(KINDS);
+
+function inTwoForms(kinds: typeof KINDS): fc.Arbitrary<TwoForms> {
+  return fc
+    .oneof(...kinds.map(({ resource, objects }) => objects.map((raw) => ({ resource, raw }))))
+    .map(({ resource, raw }) => ({ resource, raw, bytes: encodeObject(resource.kind, raw) }));
+}
+
+/* Objects as nearly all are, so that they are read straight. */
+
+const label = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?$/);
+const subdomain = fc.array(label, { minLength: 1, maxLength: 3 }).map((parts) => parts.join('.'));
+const goodIpv4 = fc
+  .tuple(fc.constantFrom(1, 10, 99, 100, 172, 192, 203), fc.nat(255), fc.nat(255), fc.nat(255))
+  .map((octets) => octets.join('.'));
+const goodIpv6 = fc
+  .tuple(fc.nat(0xffff), fc.integer({ min: 1, max: 0xffff }))
+  .map(([one, other]) => `fd00:${(one || 1).toString(16)}::${other.toString(16)}`);
+const goodPort = fc.integer({ min: 1, max: 65_535 });
+const goodMetadata = (labels: object): fc.Arbitrary<object> =>
+  fc.record(
+    {
+      name: label,
+      namespace: label,
+      resourceVersion: fc.nat().map(String),
+      creationTimestamp: time,
+      labels: fc.constant(labels),
+      annotations: fc.oneof(
+        fc.constant({ other: 'x' }),
+        time.map((text) => ({ 'endpoints.kubernetes.io/last-change-trigger-time': text })),
+      ),
+      managedFields: fc.constant([{ manager: 'curl', fieldsV1: { 'f:spec': {} } }]),
+    },
+    { requiredKeys: ['name', 'namespace', 'creationTimestamp', 'labels'] },
+  );
+
+const goodServicePort = fc.record(
+  {
+    name: label,
+    protocol: fc.constantFrom('TCP', 'UDP', 'SCTP'),
+    port: goodPort,
+    targetPort: fc.oneof(goodPort, label),
+    nodePort: goodPort,
+  },
+  { requiredKeys: ['name', 'port'] },
+);
+
+const families = fc.oneof(
+  goodIpv4.map((ip) => ({ clusterIP: ip, clusterIPs: [ip], ipFamilies: ['IPv4'] })),
+  fc
+    .tuple(goodIpv6, goodIpv4)
+    .map(([six, four]) => ({ clusterIP: six, clusterIPs: [six, four], ipFamilies: ['IPv6', 'IPv4'] })),
+);
+
+const goodService = fc
+  .tuple(
+    goodMetadata({ app: 'web', 'kubernetes.io/service-name': 'Means_nothing' }),
+    families,
+    fc.record(
+      {
+        type: fc.constantFrom('ClusterIP', 'NodePort', 'LoadBalancer'),
+        ports: fc.array(goodServicePort, { minLength: 1, maxLength: 3 }),
+        sessionAffinity: fc.constant('None'),
+        externalTrafficPolicy: fc.constantFrom('Cluster', 'Local'),
+        internalTrafficPolicy: fc.constantFrom('Cluster', 'Local', ''),
+        healthCheckNodePort: goodPort,
+        selector: fc.constant({ app: 'web' }),
+      },
+      { requiredKeys: ['ports'] },
+    ),
+  )
+  .map(([meta, addresses, spec]) => ({
+    metadata: meta,
+    spec: { ...spec, ...addresses },
+    status: { loadBalancer: {} },
+  }));
+
+const goodHints = fc.array(fc.record({ name: fc.oneof(label, fc.constantFrom('', 'a,b', 'a')) }), {
+  maxLength: 2,
+});
+
+const goodEndpoint = (ip: fc.Arbitrary<string>): fc.Arbitrary<object> =>
+  fc.record(
+    {
+      addresses: fc.oneof(
+        ip.map((one) => [one]),
+        ip.map((one) => [one, 'anything']),
+      ),
+      conditions: fc.record(flags, { requiredKeys: [] }),
+      targetRef: fc.record({
+        kind: fc.constantFrom('Pod', 'Node'),
+        name: fc.oneof(subdomain, junk),
+        namespace: label,
+      }),
+      nodeName: fc.oneof(subdomain, fc.constant('')),
+      zone: fc.oneof(fc.constantFrom('zone-a', 'Zone_B.c', ''), junk),
+      hints: fc.record({ forZones: goodHints, forNodes: goodHints }, { requiredKeys: [] }),
+    },
+    { requiredKeys: ['conditions', 'addresses'] },
+  );
+
+const goodSlicePort = fc.record(
+  {
+    name: fc.oneof(label, fc.constant('')),
+    protocol: fc.constantFrom('TCP', 'UDP', 'SCTP', ''),
+    port: goodPort,
+  },
+  { requiredKeys: ['name', 'port'] },
+);
+
+const goodSlice = fc
+  .oneof(
+    fc.record({ addressType: fc.constant('IPv4'), endpoints: some(goodEndpoint(goodIpv4)) }),
+    fc.record({ addressType: fc.constant('IPv6'), endpoints: some(goodEndpoint(goodIpv6)) }),
+  )
+  .chain((rest) =>
+    fc.record({
+      metadata: goodMetadata({ 'kubernetes.io/service-name': 'web', app: 'x' }),
+      ports: some(goodSlicePort),
+      addressType: fc.constant(rest.addressType),
+      endpoints: fc.constant(rest.endpoints),
+    }),
+  );
+
+/** As `KINDS`, in order. */
+export const ORDERLY_KINDS: typeof KINDS = [
+  { resource: services(new Interner()), objects: goodService },
+  { resource: endpointSlices(new Interner()), objects: goodSlice },
+];
+
+export const orderlyObject: fc.Arbitrary<TwoForms> = inTwoForms(ORDERLY_KINDS);

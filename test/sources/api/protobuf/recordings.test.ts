@@ -1,14 +1,11 @@
 /** What kube-apiserver 1.36.4 sent, byte for byte. */
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { frameReader, listReader, type WatchFrame } from '../../../../src/sources/api/encoding.ts';
-import { endpointSlices, Interner, services } from '../../../../src/sources/api/resources.ts';
+import { Interner } from '../../../../src/sources/api/interner.ts';
+import { endpointSlices, services } from '../../../../src/sources/api/resources.ts';
 import { type ReceivedObject, receivedObject } from '../../../../src/sources/api/received.ts';
+import { recording } from './recording.ts';
 import { encodeFrame, encodeObject, envelope } from '../../../support/apiServer/protobuf/encode.ts';
-
-export function recording(name: string): Buffer {
-  return readFileSync(new URL(`recordings/${name}`, import.meta.url));
-}
 
 /** In pieces, as a slow network would bring it. */
 function* pieces(bytes: Buffer, size: number): Generator<Buffer> {
