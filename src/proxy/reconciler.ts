@@ -129,6 +129,11 @@ export abstract class Reconciler<Options, P extends WithServicePorts = Plan> {
     return this.#applied;
   }
 
+  /** The kernel refuses some service ports, which have what they had before. */
+  protected get isRefused(): boolean {
+    return this.#refused.size > 0;
+  }
+
   /** Those of the last sync that succeeded. */
   protected get options(): Options | undefined {
     return this.#options;

@@ -5,6 +5,7 @@ import { NFACCT } from './rules/names.ts';
 import type { Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan } from '../../plan/types.ts';
+import type { LookBeside } from '../../proxy/looks.ts';
 import type { SyncAttempt, SyncReport } from '../../proxy/report.ts';
 import { isJunctionError } from '../../errors.ts';
 import { localIps } from '../../system/interfaces.ts';
@@ -46,11 +47,13 @@ export class IptablesProxier {
   readonly addresses: () => readonly Ip[];
   readonly settings: MachineSettings;
   readonly #record: FamilyRecord | undefined;
+  readonly verify?: LookBeside;
 
   constructor(options: IptablesProxierOptions) {
     this.#record = options.record;
     const { client, layout } = options;
     this.rules = new IptablesRules(layout, client, options);
+    if (this.rules.canVerify) this.verify = (timeSlice) => this.rules.verify(timeSlice);
     this.writesPerSync = client.variant === 'legacy' ? undefined : WRITES_PER_SYNC;
     this.addresses = options.addresses ?? (() => localIps(client.family));
     this.settings = {

@@ -5,7 +5,8 @@ import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import { Reconciler } from '../../proxy/reconciler.ts';
 import type { ApplyRecord, Changes, Restored, Resync, ServicePortPlans } from '../../proxy/reconciler.ts';
 import type { ReportBuilder, SyncReport } from '../../proxy/report.ts';
-import { forEachSliced, runSliced } from '../../time/timeSlice.ts';
+import type { LookResult } from '../../proxy/looks.ts';
+import { forEachSliced, runSliced, type TimeSlice } from '../../time/timeSlice.ts';
 import { Difference, nameChains, type SharedChainWrite, wholeChains } from './rules/edit.ts';
 import {
   addFragment,
@@ -26,6 +27,7 @@ import { type Table, TABLES } from './rules/rule.ts';
 import type { ParsedChain, Tables, WantedChains } from './rules/parse.ts';
 import { isRefusal, Sender, type TableClient } from './rules/sender.ts';
 import { SaveChainReader, type ChainReader } from './rules/chainReader.ts';
+import { canVerify, lookAtRules, OwnChanges } from './verification.ts';
 import { dormantTable, type Touched, TouchedChains, type TouchedTable } from './rules/touched.ts';
 
 /** Lets packets come again to tables that another program made dormant; returns which. */
@@ -48,6 +50,8 @@ interface RulesRecordState {
 }
 
 const KUBELET_CANARY = 'KUBE-KUBELET-CANARY';
+/** From so many chains on, a full sync repairs them sooner. */
+const MOST_SUSPECTS = 5000;
 const EMPTY_CHAIN: ParsedChain = { rules: [] };
 const noRules = (): RuleCounts => ({ filter: 0, nat: 0, mangle: 0 });
 
@@ -62,6 +66,9 @@ export class IptablesRules extends Reconciler<CompileOptions> {
   /** What another program changed since the last look, as far as it concerns us. */
   #touched: TouchedChains | undefined;
   #owned = noRules();
+  /** What the sync under way changes, and what syncs have changed since the look under way began. */
+  #changing = new OwnChanges();
+  #sinceLook: OwnChanges | undefined;
   #beforeSwitch: (() => Promise<void>) | undefined;
   readonly #record: ApplyRecord | undefined;
   readonly #recordChain: () => string | undefined;
@@ -137,6 +144,37 @@ export class IptablesRules extends Reconciler<CompileOptions> {
     return true;
   }
 
+  /** False: the rules can be read during a sync only. */
+  get canVerify(): boolean {
+    return canVerify(this.#reader);
+  }
+
+  /** Compares everything with the kernel while syncs go on; the next sync repairs what differs. */
+  async verify(timeSlice: TimeSlice): Promise<LookResult> {
+    const { options } = this;
+    const reader = this.#reader;
+    if (!options || this.isRefused || !canVerify(reader)) return this.#lookLater();
+    const ownChanges = this.#changing.copy();
+    this.#sinceLook = ownChanges;
+    try {
+      const fragments = this.#writtenFragments(options);
+      const look = { layout: this.#layout, options, reader, fragments, ownChanges, timeSlice };
+      const { checked, suspects, touched } = await lookAtRules(look);
+      if (ownChanges.isAll) return { checked, suspects: 0 };
+      if (suspects > MOST_SUSPECTS) return { ...this.#lookLater(), checked };
+      if (suspects > 0) this.noteForeign(touched);
+      return { checked, suspects };
+    } finally {
+      this.#sinceLook = undefined;
+    }
+  }
+
+  /** By a full sync. */
+  #lookLater(): LookResult {
+    this.requestFull();
+    return { checked: 0, suspects: 1 };
+  }
+
   /** `beforeSwitch`: awaited before the rules of another mode are replaced, while they still forward. */
   sync(
     plan: Plan,
@@ -156,9 +194,11 @@ export class IptablesRules extends Reconciler<CompileOptions> {
 
   protected async apply(changes: Changes<CompileOptions>): Promise<boolean> {
     const sender = new Sender(this.#client, changes.report);
+    this.#changing = new OwnChanges();
     try {
       await this.#repair(changes, sender);
       await this.#send(changes, sender);
+      this.#changing = new OwnChanges();
     } catch (error) {
       if (!isRefusal(error)) throw error;
       // Another program has changed our chains, or the kernel refuses a rule: look, repair, find out whose.
@@ -190,6 +230,7 @@ export class IptablesRules extends Reconciler<CompileOptions> {
       yield;
       const after = this.#compile(plan.servicePorts.get(id), options);
       yield;
+      for (const own of this.#ownChanges()) own.add(id, before, after);
       difference.add({ owner: id, before, after });
       addFragment(owned, before, -1);
       addFragment(owned, after, 1);
@@ -205,6 +246,10 @@ export class IptablesRules extends Reconciler<CompileOptions> {
     if (chains.length === 0) return [];
     const fragments = this.#writtenFragments(options, new Set(ids), plan);
     return this.#runSliced(wholeChains(chains, fragments, this.#layout.base(options).tail));
+  }
+
+  #ownChanges(): readonly OwnChanges[] {
+    return this.#sinceLook ? [this.#changing, this.#sinceLook] : [this.#changing];
   }
 
   #countOwned(report: ReportBuilder): void {
@@ -223,6 +268,7 @@ export class IptablesRules extends Reconciler<CompileOptions> {
       scope.addChain(TAIL_CHAIN);
     }
     if (!scope || scope.isEmpty) return;
+    for (const own of this.#ownChanges()) own.addScope(scope);
     const desired = { layout: this.#layout, options, fragments: this.#writtenFragments(options), scope };
     const state = await this.#readTouched(scope);
     await this.#forEachStep(fullSteps(state, desired, this.#client.chainsPerRestore), async (step) => {
@@ -279,6 +325,7 @@ export class IptablesRules extends Reconciler<CompileOptions> {
   protected async resync({ plan, options, unwritten, report }: Resync<CompileOptions>): Promise<void> {
     const sender = new Sender(this.#client, report);
     this.#touched = undefined;
+    for (const own of this.#ownChanges()) own.isAll = true;
     const owned = noRules();
     const { chains, tail, foreign } = this.#layout.base(options);
     addFragment(owned, { chains, shared: [...tail, ...foreign] }, 1);
@@ -297,6 +344,7 @@ export class IptablesRules extends Reconciler<CompileOptions> {
     this.#withoutComments.clear();
     this.#noteComments(plan.servicePorts.keys(), options);
     this.#countOwned(report);
+    this.#changing = new OwnChanges();
   }
 
   async #read(servicePorts: ServicePortPlans, options: CompileOptions): Promise<Tables> {

@@ -4,14 +4,21 @@
  * take 0.6 s. Rules are digested in the netlink thread, and decoded here only where a digest is not the wanted one.
  */
 import type { Family } from '../../../model/ip.ts';
-import { messagesOf, readUntilStable, type RulesChannel } from '../../../netlink/channel.ts';
+import { messagesOf, type RulesChannel } from '../../../netlink/channel.ts';
 import { JunctionError } from '../../../errors.ts';
 import type { DumpedChain } from '../../../netlink/nftables/chainReducer.ts';
-import { decodeRule, getChain, getChains, getRules } from '../../../netlink/nftables/objects.ts';
+import {
+  decodeRule,
+  decodeTable,
+  getChain,
+  getChains,
+  getRules,
+  getTable,
+} from '../../../netlink/nftables/objects.ts';
 import { ChainDigester, digestNumber, RuleDigester } from '../../../netlink/nftables/ruleDigest.ts';
 import { WORDS_PER_RULE } from '../../../netlink/nftables/ruleReducer.ts';
 import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
-import type { Chains, ChainReader } from '../rules/chainReader.ts';
+import type { Chains, ChainReader, TableDigests } from '../rules/chainReader.ts';
 import { isServiceChain } from '../rules/names.ts';
 import {
   type Counters,
@@ -29,6 +36,9 @@ const NO_COUNTERS: Counters = { packets: 0, bytes: 0 };
 /** So many chains are asked for at a time: their messages are in memory until they are decoded. */
 const CHAINS_PER_PIECE = 256;
 const RULES_PER_LOOK = 16;
+/** Of which four pieces are under way at a time. */
+const CHAINS_PER_READING = 2048;
+const READINGS = 4;
 
 export class NetlinkChainReader implements ChainReader {
   readonly #family: Family;
@@ -71,7 +81,7 @@ export class NetlinkChainReader implements ChainReader {
     if (names.length > 0) {
       // Both at the same time: one thread compiles, the other reads.
       const [digests, set] = await Promise.all([this.#digests(table, names), wanted()]);
-      for (const [index, digest] of digests.entries()) if (set.has(digest)) inPlace.add(names[index] ?? '');
+      for (const [name, digest] of digests) if (set.has(digest)) inPlace.add(name);
     }
     const chains = new Map<string, ParsedChain>();
     const left = listed.filter(({ name }) => !inPlace.has(name));
@@ -93,6 +103,24 @@ export class NetlinkChainReader implements ChainReader {
     return chains.get(chain);
   }
 
+  async digestTable(
+    table: Table,
+    whole: ReadonlySet<string>,
+    byRule: ReadonlySet<string>,
+  ): Promise<TableDigests> {
+    const listed = await this.#list(table);
+    const chains = new Map<string, number>();
+    const rules = new Map<string, readonly number[]>();
+    const names = listed
+      .map(({ name }) => name)
+      .filter((name) => whole.has(name) || byRule.has(name) || isServiceChain(name));
+    await this.#digestAll(table, names, (name, words) => {
+      if (byRule.has(name)) rules.set(name, ruleDigests(words));
+      else chains.set(name, this.#digestOf(name, words));
+    });
+    return { isDormant: await this.#isDormant(table), chains, rules };
+  }
+
   #place(table: Table): { readonly family: 'ip' | 'ip6'; readonly table: Table } {
     return { family: NFT_FAMILY[this.#family], table };
   }
@@ -104,16 +132,44 @@ export class NetlinkChainReader implements ChainReader {
     return reply.chains.filter((chain) => chain.table === table);
   }
 
-  async #digests(table: Table, names: readonly string[]): Promise<readonly number[]> {
+  async #digests(table: Table, names: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const digests = new Map<string, number>();
+    await this.#digestAll(table, names, (name, words) => digests.set(name, this.#digestOf(name, words)));
+    return digests;
+  }
+
+  /**
+   * A piece at a time, so that this thread has others, too. What changes during each of some readings is taken as it was last
+   * read: it differs then, and is read again by whoever repairs it.
+   */
+  async #digestAll(
+    table: Table,
+    names: readonly string[],
+    take: (name: string, words: Uint32Array) => void,
+  ): Promise<void> {
     const place = this.#place(table);
-    return readUntilStable(names, `the table ${table}`, async (left) => {
-      const replies = await this.#channel.digestRules(left.map((name) => getRules(place, name)));
-      return replies.map((reply, index) => {
-        if (reply.kind === 'refused')
-          throw new JunctionError('NETLINK_FAILED', `netlink: cannot list rules: ${reply.name}`);
-        return reply.interrupted ? undefined : this.#digestOf(left[index] ?? '', reply.words);
-      });
-    });
+    let left = names;
+    for (let reading = 1; left.length > 0; reading++) {
+      const interrupted: string[] = [];
+      for (let from = 0; from < left.length; from += CHAINS_PER_READING) {
+        const piece = left.slice(from, from + CHAINS_PER_READING);
+        const replies = await this.#channel.digestRules(piece.map((name) => getRules(place, name)));
+        for (const [index, reply] of replies.entries()) {
+          const name = piece[index] ?? '';
+          if (reply.kind === 'refused')
+            throw new JunctionError('NETLINK_FAILED', `netlink: cannot list rules: ${reply.name}`);
+          if (reply.interrupted && reading < READINGS) interrupted.push(name);
+          else take(name, reply.words);
+        }
+      }
+      left = interrupted;
+    }
+  }
+
+  async #isDormant(table: Table): Promise<boolean> {
+    const reply = await this.#channel.request(getTable(this.#place(table)));
+    const [message] = reply.kind === 'answered' ? reply.messages : [];
+    return message !== undefined && decodeTable(message.payload).isDormant;
   }
 
   #digestOf(name: string, words: Uint32Array): number {
@@ -149,6 +205,13 @@ export class NetlinkChainReader implements ChainReader {
     // Not `{ ...rule, counters }`: see `countedRule`.
     return Object.assign(rule, { counters, ...(isOpaque(rule) && { isOpaque: true as const }) });
   }
+}
+
+function ruleDigests(words: Uint32Array): readonly number[] {
+  const digests: number[] = [];
+  for (let at = 0; at < words.length; at += WORDS_PER_RULE)
+    digests.push(digestNumber(words[at] ?? 0, words[at + 1] ?? 0));
+  return digests;
 }
 
 function isOpaque({ matches, target }: Rule): boolean {

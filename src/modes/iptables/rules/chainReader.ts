@@ -16,6 +16,21 @@ export interface ChainReader {
   readTable(table: Table, wanted: () => Promise<WantedChains>): Promise<Chains | undefined>;
   /** `undefined` where there is none. Without it, every look is at everything. */
   readChain?(table: Table, chain: string): Promise<ParsedChain | undefined>;
+  /**
+   * Of all chains of services, and of those that are named: digests of whole chains, or of each of their rules. Changes may go on
+   * meanwhile. Without it, only a full sync looks.
+   */
+  digestTable?(table: Table, whole: ReadonlySet<string>, byRule: ReadonlySet<string>): Promise<TableDigests>;
+  /** `undefined`: it is not known. */
+  digestRule?(rule: Rule): number | undefined;
+}
+
+/** By the names of chains. */
+export interface TableDigests {
+  /** Packets do not come to its chains. */
+  readonly isDormant: boolean;
+  readonly chains: ReadonlyMap<string, number>;
+  readonly rules: ReadonlyMap<string, readonly number[]>;
 }
 
 export type TakeText = (text: string) => Promise<void>;

@@ -12,6 +12,10 @@ import type { Touched } from '../../../../src/modes/iptables/rules/touched.ts';
 import type { Family } from '../../../../src/model/ip.ts';
 import type { ServicePortId } from '../../../../src/model/serviceTracker.ts';
 import type { NodeView, Plan } from '../../../../src/plan/types.ts';
+import type { ChainReader } from '../../../../src/modes/iptables/rules/chainReader.ts';
+import type { LookResult } from '../../../../src/proxy/looks.ts';
+import { systemClock } from '../../../../src/time/systemClock.ts';
+import { TimeSlice } from '../../../../src/time/timeSlice.ts';
 import { Cluster } from '../../../plan/cluster.ts';
 import { VIEW } from '../../../plan/given.ts';
 import { EMPTY, FakeKernel, meaningOf } from './fakeKernel.ts';
@@ -35,6 +39,8 @@ export interface HarnessOptions {
   readonly view?: NodeView;
   readonly family?: Family;
   readonly options?: Partial<StaticOptions>;
+  /** By which chains are read; by default what the kernel prints. */
+  readonly reader?: (kernel: FakeKernel) => ChainReader;
 }
 
 export class Harness {
@@ -51,6 +57,7 @@ export class Harness {
     this.layout = options.layout ?? 'current';
     this.#writer = new IptablesRules(LAYOUTS[this.layout], this.kernel, {
       wake: () => this.kernel.wake(),
+      reader: options.reader?.(this.kernel),
     });
     this.#options = { ...OPTIONS, ...options.options };
   }
@@ -80,6 +87,10 @@ export class Harness {
   syncOnly(ids: readonly ServicePortId[]): Promise<SyncReport> {
     this.kernel.forget();
     return this.#writer.sync(this.cluster.planner, ids, this.#options);
+  }
+
+  verify(): Promise<LookResult> {
+    return this.#writer.verify(new TimeSlice(systemClock));
   }
 
   requestFull(): void {
