@@ -4,8 +4,7 @@ import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import { Reconciler } from '../../proxy/reconciler.ts';
 import type { ApplyRecord, Changes, Restored, Resync, ServicePortPlans } from '../../proxy/reconciler.ts';
-import type { ReportBuilder, SyncReport } from '../../proxy/report.ts';
-import type { LookResult } from '../../proxy/looks.ts';
+import type { LookResult, ReportBuilder, SyncReport } from '../../proxy/report.ts';
 import { forEachSliced, runSliced, type TimeSlice } from '../../time/timeSlice.ts';
 import { Difference, nameChains, type SharedChainWrite, wholeChains } from './rules/edit.ts';
 import {
@@ -27,7 +26,7 @@ import { type Table, TABLES } from './rules/rule.ts';
 import type { ParsedChain, Tables, WantedChains } from './rules/parse.ts';
 import { isRefusal, Sender, type TableClient } from './rules/sender.ts';
 import { SaveChainReader, type ChainReader } from './rules/chainReader.ts';
-import { canVerify, lookAtRules, OwnChanges } from './verification.ts';
+import { canVerify, lookAtRules, OwnChanges } from './rules/verification.ts';
 import { dormantTable, type Touched, TouchedChains, type TouchedTable } from './rules/touched.ts';
 
 /** Lets packets come again to tables that another program made dormant; returns which. */

@@ -1,6 +1,6 @@
 /** A cluster in text, a writer, and a kernel in memory behind it. */
 import { IptablesRules } from '../../../../src/modes/iptables/reconcile.ts';
-import type { SyncAttempt, SyncReport } from '../../../../src/proxy/report.ts';
+import type { LookResult, SyncAttempt, SyncReport } from '../../../../src/proxy/report.ts';
 import type {
   CompileOptions,
   LayoutName,
@@ -13,7 +13,7 @@ import type { Family } from '../../../../src/model/ip.ts';
 import type { ServicePortId } from '../../../../src/model/serviceTracker.ts';
 import type { NodeView, Plan } from '../../../../src/plan/types.ts';
 import type { ChainReader } from '../../../../src/modes/iptables/rules/chainReader.ts';
-import type { LookResult } from '../../../../src/proxy/looks.ts';
+
 import { systemClock } from '../../../../src/time/systemClock.ts';
 import { TimeSlice } from '../../../../src/time/timeSlice.ts';
 import { Cluster } from '../../../plan/cluster.ts';

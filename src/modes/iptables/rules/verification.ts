@@ -2,9 +2,9 @@
  * Compares what was written with the kernel while syncs go on, by digests: nothing is decoded, and nothing repaired here. What
  * differs and was not changed by our own syncs meanwhile is noted, as if another program had touched it.
  */
-import type { ServicePortId } from '../../model/serviceTracker.ts';
-import { forEachSliced, type TimeSlice } from '../../time/timeSlice.ts';
-import type { ChainReader, TableDigests } from './rules/chainReader.ts';
+import type { ServicePortId } from '../../../model/serviceTracker.ts';
+import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
+import type { ChainReader, TableDigests } from './chainReader.ts';
 import {
   type ChainRef,
   type CompileOptions,
@@ -13,10 +13,10 @@ import {
   type Layout,
   type OwnChain,
   type SharedRule,
-} from './rules/fragment.ts';
-import { isServiceChain } from './rules/names.ts';
-import { type Table, TABLES } from './rules/rule.ts';
-import type { Touch, Touched, TouchedChains, TouchedTable } from './rules/touched.ts';
+} from './fragment.ts';
+import { isServiceChain } from './names.ts';
+import { type Table, TABLES } from './rule.ts';
+import type { Touch, Touched, TouchedChains, TouchedTable } from './touched.ts';
 
 /** What our own syncs change during a look. */
 export class OwnChanges {
@@ -79,7 +79,7 @@ export function canVerify(reader: ChainReader): reader is VerifyingReader {
   return reader.digestTable !== undefined && reader.digestRule !== undefined;
 }
 
-export interface LookOutcome {
+interface LookOutcome {
   /** Chains that were compared. */
   readonly checked: number;
   readonly suspects: number;
