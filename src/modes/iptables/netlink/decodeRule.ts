@@ -16,7 +16,8 @@ import {
   type TransportName,
   transportName,
 } from './decodeXt.ts';
-import { ADDRESS_OFFSETS, prefixMask, REGISTER } from './templates.ts';
+import { portOptions, portRange, tcpFlags } from './decodePorts.ts';
+import { ADDRESS_OFFSETS, IPV4_PROTOCOL_OFFSET, prefixMask, REGISTER } from './templates.ts';
 
 interface DecodedRule {
   readonly rule: Rule;
@@ -31,9 +32,8 @@ type Of<K extends Expression['kind']> = Extract<Expression, { readonly kind: K }
 type Load = Of<'payload' | 'meta'>;
 type Mask = Of<'bitwise'>;
 
-/** A load, perhaps a mask, and a comparison: as `iptables-nft` writes whatever it has no structure for. */
+/** What a load is compared with: as `iptables-nft` writes whatever it has no structure for. */
 interface Comparison {
-  readonly load: Load;
   readonly mask: Uint8Array | undefined;
   readonly not: boolean;
   readonly value: Uint8Array;
@@ -45,7 +45,10 @@ class RuleDecoder {
   readonly #header: (Match | undefined)[] = [];
   readonly #matches: Match[] = [];
   #protocol: TransportName | undefined;
+  /** `-m tcp` was there. */
   #isLoaded = false;
+  /** Where its options end that are compared in a register. */
+  #optionsEnd = -1;
   #target: Target | undefined;
   #counters: Counters | undefined;
 
@@ -65,25 +68,17 @@ class RuleDecoder {
   /** Returns how many it took. */
   #take(expressions: readonly Expression[], at: number): number {
     const [first, second, third] = expressions.slice(at, at + 3);
-    if (!first) return 1;
-    if (first.kind === 'payload' || first.kind === 'meta') {
-      const masked = second?.kind === 'bitwise' && isMask(second) ? second : undefined;
-      const compared = masked ? third : second;
-      const taken = masked ? 3 : 2;
-      if (compared?.kind === 'compare' && first.into === REGISTER && compared.from === REGISTER) {
-        const { comparison, value } = compared;
-        const isEquality = comparison === '==' || comparison === '!=';
-        const not = comparison === '!=';
-        if (isEquality && this.#compared({ load: first, mask: masked?.mask, not, value })) return taken;
-        this.#unknown(...expressions.slice(at, at + taken));
-        return taken;
-      }
+    if (first?.kind === 'payload' || first?.kind === 'meta') {
+      const mask = second?.kind === 'bitwise' && isMask(second) ? second.mask : undefined;
+      const compared = mask ? third : second;
+      const taken = mask ? 3 : 2;
+      if (first.into === REGISTER && this.#compared(first, mask, compared)) return taken;
       // A name of any length: `-i +`, which a save does not print.
       const isAny = first.kind === 'meta' && (first.key === 'iifname' || first.key === 'oifname');
-      if (!isAny) this.#unknown(first);
+      if (!isAny || mask || compared?.kind === 'compare') this.#unknown(first);
       return 1;
     }
-    this.#single(first);
+    if (first) this.#single(first);
     return 1;
   }
 
@@ -134,21 +129,24 @@ class RuleDecoder {
     for (const each of expressions) this.#matches.push({ kind: 'other', args: ['-m', ...shown(each)] });
   }
 
-  #compared(comparison: Comparison): boolean {
-    const { load } = comparison;
-    if (this.#target) return false;
-    if (load.kind === 'meta') return this.#comparedMeta(load.key, comparison);
-    return load.base === 'network' ? this.#address(load, comparison) : this.#port(load, comparison);
+  #compared(load: Load, mask: Uint8Array | undefined, compared: Expression | undefined): boolean {
+    if (this.#target || !compared || !('from' in compared) || compared.from !== REGISTER) return false;
+    if (load.kind === 'payload' && load.base === 'transport') return this.#transport(load, mask, compared);
+    if (compared.kind !== 'compare') return false;
+    const { comparison, value } = compared;
+    if (comparison !== '==' && comparison !== '!=') return false;
+    const is = { mask, value, not: comparison === '!=' };
+    if (load.kind === 'meta') return this.#comparedMeta(load.key, is);
+    if (load.base !== 'network') return false;
+    const isProtocol = load.offset === IPV4_PROTOCOL_OFFSET && load.bytes === 1;
+    if (isProtocol && this.#context.family === 'IPv4') return this.#protocolIs(is);
+    return this.#address(load, is);
   }
 
   #comparedMeta(key: Of<'meta'>['key'], { mask, not, value }: Comparison): boolean {
     switch (key) {
-      case 'l4proto': {
-        const protocol = mask || not || value.length !== 1 ? undefined : transportName(value[0] ?? 0);
-        if (protocol === undefined || this.#protocol !== undefined || this.#matches.length > 0) return false;
-        this.#protocol = protocol;
-        return true;
-      }
+      case 'l4proto':
+        return this.#protocolIs({ mask, not, value });
       case 'iifname':
         return !mask && this.#head(IN_INTERFACE, { kind: 'inInterface', name: interfaceName(value), not });
       case 'oifname': {
@@ -167,6 +165,19 @@ class RuleDecoder {
       default:
         return false;
     }
+  }
+
+  #protocolIs({ mask, not, value }: Comparison): boolean {
+    const [number] = value;
+    if (mask || number === undefined || value.length > 1 || this.#protocol !== undefined) return false;
+    const protocol = not ? undefined : transportName(number);
+    if (protocol === undefined) {
+      const args = ['-p', PROTOCOL_NAMES.get(number) ?? String(number)];
+      return this.#head(PROTOCOL, { kind: 'other', args: not ? ['!', ...args] : args });
+    }
+    if (this.#matches.length > 0) return false;
+    this.#protocol = protocol;
+    return true;
   }
 
   #head(place: number, match: Match): boolean {
@@ -189,16 +200,30 @@ class RuleDecoder {
     return this.#head(kind === 'source' ? SOURCE : DESTINATION, { kind, cidr: cidr as Cidr, not });
   }
 
-  #port({ base, offset, bytes }: Of<'payload'>, { mask, not, value }: Comparison): boolean {
-    if (base !== 'transport' || offset !== 2 || bytes !== 2 || value.length !== 2 || mask || not)
-      return false;
+  /** Options of `-m tcp` and `-m udp` stand together. */
+  #transport(load: Of<'payload'>, mask: Uint8Array | undefined, compared: Expression): boolean {
     const protocol = this.#protocol;
-    if (protocol === undefined || protocol === 'sctp' || this.#isLoaded) return false;
+    if (protocol === undefined || protocol === 'sctp') return false;
+    if (this.#isLoaded && this.#optionsEnd !== this.#matches.length) return false;
+    const options = optionsOf(protocol, load, mask, compared);
+    if (!options) return false;
+    if (!this.#isLoaded) this.#matches.push({ kind: 'protocol', protocol });
     this.#isLoaded = true;
-    const port = ((value[0] ?? 0) << 8) | (value[1] ?? 0);
-    this.#matches.push({ kind: 'protocol', protocol }, { kind: 'destinationPort', port });
+    this.#matches.push(...options);
+    this.#optionsEnd = this.#matches.length;
     return true;
   }
+}
+
+function optionsOf(
+  protocol: TransportName,
+  load: Of<'payload'>,
+  mask: Uint8Array | undefined,
+  compared: Expression,
+): readonly Match[] | undefined {
+  if (compared.kind === 'range') return mask ? undefined : portRange(load, compared);
+  if (compared.kind !== 'compare') return undefined;
+  return mask ? tcpFlags(protocol, load, mask, compared) : portOptions(load, compared);
 }
 
 /** Places of the header, in the order of a save. */
@@ -206,6 +231,21 @@ const SOURCE = 0;
 const DESTINATION = 1;
 const IN_INTERFACE = 2;
 const OUT_INTERFACE = 3;
+const PROTOCOL = 4;
+
+/** Those without ports; others are printed as numbers. */
+const PROTOCOL_NAMES: ReadonlyMap<number, string> = new Map([
+  [1, 'icmp'],
+  [2, 'igmp'],
+  [6, 'tcp'],
+  [17, 'udp'],
+  [47, 'gre'],
+  [50, 'esp'],
+  [51, 'ah'],
+  [58, 'ipv6-icmp'],
+  [132, 'sctp'],
+  [136, 'udplite'],
+]);
 
 function isMask({ from, into, xor }: Mask): boolean {
   return from === REGISTER && into === REGISTER && xor.every((byte) => byte === 0);

@@ -1,25 +1,23 @@
 /**
- * Rules of iptables as expressions of nf_tables, as `iptables-nft-restore` writes them: interface, protocol, addresses, then
- * the matches in their order, a counter, and the target. Checked byte for byte with iptables 1.8.9.
+ * Rules of iptables as expressions of nf_tables, as `iptables-nft-restore` writes them: interface, protocol and addresses, then
+ * the matches in their order, a counter, and the target.
  *
  * A cold start encodes 150,000 rules, hence bytes copied from templates.
  */
 import { type Cidr, type Family, type Ip, parseIp } from '../../../model/ip.ts';
 import { ByteBuffer, LITTLE_ENDIAN } from '../../../netlink/codec.ts';
-import { PROTOCOL_NUMBERS, writeIp } from '../../../netlink/inet.ts';
+import { writeIp } from '../../../netlink/inet.ts';
 import {
   NF_NAT_RANGE_MAP_IPS,
   NF_NAT_RANGE_PROTO_SPECIFIED,
   RECENT_CHECK,
   RECENT_REAP,
   RECENT_SET,
-  SCTP_PORT,
-  XT_MATCHES,
-  XT_TARGETS,
 } from '../../../netlink/xtables.ts';
 import type { Counters } from '../rules/parse.ts';
 import { isPlainComment, probabilityBits } from '../rules/print.ts';
 import type { Match, Rule, Target } from '../rules/rule.ts';
+import { DIALECTS, type IptablesDialect } from './dialect.ts';
 import {
   matchExpressions,
   type PlainMatch,
@@ -28,77 +26,49 @@ import {
   targetExpression,
 } from './expressionOf.ts';
 import {
+  COMMENT,
+  COMPAT,
+  DNAT,
+  HEADER_PROTOCOLS,
+  MODULES,
+  type OfProtocol,
+  PORT_STRUCTURES,
+  PORTS_AT,
+  PROTOCOLS,
+  RECENT,
+  type RuleCompat,
+  type RuleProtocol,
+  STATISTIC,
+} from './parts.ts';
+import {
   ADDRESS_OFFSETS,
   type AddressSide,
   addressTemplates,
-  comparison,
   COUNTER,
   DESTINATION_PORT,
   expressionBytes,
   interfaceTemplates,
   JUMPS,
-  REGISTER,
-  structureTemplate,
   type Template,
   type Templates,
-  xtMatch,
-  xtTarget,
 } from './templates.ts';
 
 interface EncodeContext {
   readonly family: Family;
   /** Rules that match a set can be encoded with this only. */
   readonly setIndex?: SetIndex;
+  /** Of the iptables that other programs use here. */
+  readonly dialect?: IptablesDialect;
 }
 
 interface EncodedRule {
   /** What is inside of NFTA_RULE_EXPRESSIONS: the list, as the kernel shows it. */
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** NFTA_RULE_COMPAT, by which the kernel checks matches and targets that need a protocol. It is not shown. */
   readonly compat: RuleCompat | undefined;
 }
 
-interface RuleCompat {
-  readonly protocol: number;
-  readonly isInverted: boolean;
-}
-
-type Protocol = Extract<Match, { readonly kind: 'protocol' }>['protocol'];
+type Address = Extract<Match, { readonly kind: 'source' | 'destination' }>;
 type Recent = Extract<Match, { readonly kind: 'recentSet' | 'recentCheck' }>;
-
-const COMPAT: Readonly<Record<Protocol, RuleCompat>> = {
-  tcp: { protocol: PROTOCOL_NUMBERS.TCP, isInverted: false },
-  udp: { protocol: PROTOCOL_NUMBERS.UDP, isInverted: false },
-  sctp: { protocol: PROTOCOL_NUMBERS.SCTP, isInverted: false },
-};
-
-function protocolBytes(protocol: Protocol): Uint8Array {
-  const number = Uint8Array.of(COMPAT[protocol].protocol);
-  return expressionBytes({ kind: 'meta', key: 'l4proto', into: REGISTER }, comparison(number));
-}
-
-/** `-p` */
-const PROTOCOLS = { tcp: protocolBytes('tcp'), udp: protocolBytes('udp'), sctp: protocolBytes('sctp') };
-/** `-m tcp` without an option. */
-const MODULES = {
-  tcp: expressionBytes(xtMatch(XT_MATCHES.tcp, XT_MATCHES.tcp.encode({}))),
-  udp: expressionBytes(xtMatch(XT_MATCHES.udp, XT_MATCHES.udp.encode({}))),
-  sctp: expressionBytes(xtMatch(XT_MATCHES.sctp, XT_MATCHES.sctp.encode({}))),
-};
-const SCTP_DESTINATION = structureTemplate(
-  xtMatch(XT_MATCHES.sctp, XT_MATCHES.sctp.encode({ asked: SCTP_PORT })),
-  XT_MATCHES.sctp.bytes,
-);
-const COMMENT = structureTemplate(xtMatch(XT_MATCHES.comment, XT_MATCHES.comment.encode({})), 256);
-const STATISTIC = structureTemplate(
-  xtMatch(XT_MATCHES.statistic, XT_MATCHES.statistic.encode({})),
-  XT_MATCHES.statistic.bytes,
-);
-const RECENT = structureTemplate(
-  xtMatch(XT_MATCHES.recent, XT_MATCHES.recent.encode({})),
-  XT_MATCHES.recent.bytes,
-);
-const DNAT = structureTemplate(xtTarget(XT_TARGETS.DNAT, XT_TARGETS.DNAT.encode({})), XT_TARGETS.DNAT.bytes);
 
 /** `NFT_NAME_MAXLEN` is longer; iptables takes no longer ones: XT_EXTENSION_MAXNAMELEN, less the closing zero byte. */
 const CHAIN_LENGTH = 28;
@@ -113,16 +83,20 @@ const HIGH = 2 ** 32;
 export class RuleEncoder extends ByteBuffer {
   readonly #family: Family;
   readonly #setIndex: SetIndex;
+  readonly #dialect: IptablesDialect;
+  readonly #protocols: OfProtocol;
   readonly #source: readonly [is: Templates, isNot: Templates];
   readonly #destination: readonly [is: Templates, isNot: Templates];
   readonly #interface = [interfaceTemplates(false), interfaceTemplates(true)] as const;
   /** Most of these are constants of the layouts. */
   readonly #known = new WeakMap<PlainMatch | PlainTarget, Uint8Array>();
 
-  constructor({ family, setIndex = () => undefined }: EncodeContext) {
+  constructor({ family, setIndex = () => undefined, dialect = DIALECTS['1.8.9'] }: EncodeContext) {
     super(4096);
     this.#family = family;
     this.#setIndex = setIndex;
+    this.#dialect = dialect;
+    this.#protocols = family === 'IPv4' && dialect.addressesFirst ? HEADER_PROTOCOLS : PROTOCOLS;
     const both = (side: AddressSide): readonly [Templates, Templates] => [
       addressTemplates(family, side, false),
       addressTemplates(family, side, true),
@@ -135,10 +109,10 @@ export class RuleEncoder extends ByteBuffer {
   encode(rule: Rule, counters?: Counters): EncodedRule | undefined {
     this.used = 0;
     const { matches, target } = rule;
-    let protocol: Protocol | undefined;
+    let protocol: RuleProtocol | undefined;
     let port = -1;
-    let source: Extract<Match, { readonly kind: 'source' }> | undefined;
-    let destination: Extract<Match, { readonly kind: 'destination' }> | undefined;
+    let source: Address | undefined;
+    let destination: Address | undefined;
     let inInterface: Extract<Match, { readonly kind: 'inInterface' }> | undefined;
     for (const match of matches)
       switch (match.kind) {
@@ -165,11 +139,11 @@ export class RuleEncoder extends ByteBuffer {
         default:
       }
     if (port >= 0 && protocol === undefined) return undefined;
+    const { addressesFirst } = this.#dialect;
+    if (addressesFirst && !this.#takeAddresses(source, destination)) return undefined;
     if (inInterface && !this.#takeInterface(inInterface.name, inInterface.not)) return undefined;
-    if (protocol !== undefined) this.#copy(PROTOCOLS[protocol]);
-    if (source && !this.#takeAddress(this.#source, source.cidr, source.not)) return undefined;
-    if (destination && !this.#takeAddress(this.#destination, destination.cidr, destination.not))
-      return undefined;
+    if (protocol !== undefined) this.#copy(this.#protocols[protocol]);
+    if (!addressesFirst && !this.#takeAddresses(source, destination)) return undefined;
     for (const match of matches) if (!this.#takeMatch(match, port)) return undefined;
     this.#takeCounter(counters);
     if (target && !this.#takeTarget(target)) return undefined;
@@ -197,6 +171,11 @@ export class RuleEncoder extends ByteBuffer {
     if (length === 0 || name.length > INTERFACE_LENGTH) return false;
     const start = this.#begin(this.#interface[not ? 1 : 0].get(isPrefix ? length : length + 1));
     return this.#takeText(name, start, length);
+  }
+
+  #takeAddresses(source: Address | undefined, destination: Address | undefined): boolean {
+    if (source && !this.#takeAddress(this.#source, source.cidr, source.not)) return false;
+    return !destination || this.#takeAddress(this.#destination, destination.cidr, destination.not);
   }
 
   #takeAddress([is, isNot]: readonly [Templates, Templates], cidr: Cidr | Ip, not: boolean): boolean {
@@ -237,14 +216,14 @@ export class RuleEncoder extends ByteBuffer {
       case 'other':
         return false;
       default:
-        return this.#takeKnown(match, () => matchExpressions(match, this.#setIndex));
+        return this.#takeKnown(match, () => matchExpressions(match, this.#setIndex, this.#dialect));
     }
   }
 
-  #takeProtocol(protocol: Protocol, port: number): boolean {
+  #takeProtocol(protocol: RuleProtocol, port: number): boolean {
     if (port < 0) this.#copy(MODULES[protocol]);
-    else if (protocol === 'sctp') {
-      const start = this.#begin(SCTP_DESTINATION);
+    else if (protocol === 'sctp' || !this.#dialect.comparesNatively) {
+      const start = this.#begin(PORT_STRUCTURES[protocol]) + PORTS_AT[protocol];
       this.view.setUint16(start, port, LITTLE_ENDIAN);
       this.view.setUint16(start + 2, port, LITTLE_ENDIAN);
     } else {

@@ -16,6 +16,7 @@ import {
   XT_TARGETS,
 } from '../../../netlink/xtables.ts';
 import type { Match, Target } from '../rules/rule.ts';
+import type { IptablesDialect } from './dialect.ts';
 import { comparison, REGISTER, xtMatch, xtTarget } from './templates.ts';
 
 type OtherKind =
@@ -34,7 +35,11 @@ export type PlainTarget = Exclude<Target, { readonly kind: 'jump' | 'dnat' | 'ot
 export type SetIndex = (name: string) => number | undefined;
 
 /** `undefined` for what `iptables` would not take either, or a set that is not known. */
-export function matchExpressions(match: PlainMatch, setIndex: SetIndex): readonly Expression[] | undefined {
+export function matchExpressions(
+  match: PlainMatch,
+  setIndex: SetIndex,
+  { comparesNatively }: IptablesDialect,
+): readonly Expression[] | undefined {
   switch (match.kind) {
     case 'addressType': {
       const { side, not } = match;
@@ -53,7 +58,7 @@ export function matchExpressions(match: PlainMatch, setIndex: SetIndex): readonl
       return [xtMatch(XT_MATCHES.conntrack, info)];
     }
     case 'mark':
-      return markExpressions(match);
+      return comparesNatively ? markExpressions(match) : [markStructure(match)];
     case 'physdevIsIn': {
       const info = XT_MATCHES.physdev.encode({
         asked: PHYSDEV_IS_IN,
@@ -96,11 +101,14 @@ function upper(protocol: 'tcp' | 'udp' | 'sctp'): keyof typeof PROTOCOL_NUMBERS 
 
 const ALL_BITS = 0xffff_ffff;
 
-function markExpressions({
-  value,
-  mask,
-  not,
-}: Extract<Match, { readonly kind: 'mark' }>): readonly Expression[] {
+type MarkMatch = Extract<Match, { readonly kind: 'mark' }>;
+
+function markStructure({ value, mask, not }: MarkMatch): Expression {
+  const info = XT_MATCHES.mark.encode({ mark: value, mask, isInverted: not ? 1 : 0 });
+  return xtMatch(XT_MATCHES.mark, info);
+}
+
+function markExpressions({ value, mask, not }: MarkMatch): readonly Expression[] {
   const load: Expression = { kind: 'meta', key: 'mark', into: REGISTER };
   const compared = comparison(u32Bytes(value), not);
   if (mask >>> 0 === ALL_BITS) return [load, compared];

@@ -68,6 +68,9 @@ export const ADDRESS_OFFSETS = {
   IPv6: { source: 8, destination: 24, bytes: 16 },
 } as const;
 
+/** In the header of a packet. */
+export const IPV4_PROTOCOL_OFFSET = 9;
+
 export type AddressSide = 'source' | 'destination';
 
 /** By the length of the prefix. A prefix of whole bytes is compared with as many; of any other, the rest is masked out. */

@@ -3,6 +3,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { FAMILIES, type Family } from '../../../../src/model/ip.ts';
 import { decodeIptablesRule } from '../../../../src/modes/iptables/netlink/decodeRule.ts';
+import { DIALECTS } from '../../../../src/modes/iptables/netlink/dialect.ts';
 import { RuleEncoder } from '../../../../src/modes/iptables/netlink/encodeRule.ts';
 import type { Counters } from '../../../../src/modes/iptables/rules/parse.ts';
 import { printRule, ruleKey } from '../../../../src/modes/iptables/rules/print.ts';
@@ -26,6 +27,17 @@ describe.each(FAMILIES.flatMap((family) => TABLES.map((table) => ({ family, tabl
           expect(back.counters).toEqual(counted ?? { packets: 0, bytes: 0 });
         }),
         { numRuns: 2000 },
+      );
+    });
+
+    test('a rule comes back of every dialect', () => {
+      const encoders = Object.values(DIALECTS).map((dialect) => new RuleEncoder({ family, dialect }));
+      fc.assert(
+        fc.property(rule, (each) => {
+          const [first, ...others] = encoders.map((one) => again(one, family, each).rule);
+          expect(others).toEqual(others.map(() => first));
+        }),
+        { numRuns: 500 },
       );
     });
 

@@ -2,14 +2,10 @@
  * Every scenario and random plans, both layouts, both families: each rule is encoded to the bytes that the kernel has of it
  * after `iptables-nft-restore`, and decoded from them to what `iptables-save` shows.
  */
-import { writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { FAMILIES, type Family } from '../../../../src/model/ip.ts';
 import type { LayoutName } from '../../../../src/modes/iptables/rules/fragment.ts';
-import { appendLine, chainLine } from '../../../../src/modes/iptables/rules/print.ts';
-import { TABLES } from '../../../../src/modes/iptables/rules/rule.ts';
 import type { KernelWriter } from '../../../../src/proxy/proxier.ts';
 import { SCENARIOS } from '../../../scenarios/cases/index.ts';
 import { FakeIptables } from '../../../scenarios/fakeIptables.ts';
@@ -17,12 +13,11 @@ import { cluster, settings } from '../../../scenarios/randomCluster.ts';
 import { seed, startProxy, TIMEOUT } from '../../../scenarios/randomRun.ts';
 import { rulesWriter } from '../../../scenarios/rulesNode.ts';
 import { proxyOf } from '../../../scenarios/scenario.ts';
-import { inside } from '../../../system/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../../system/support/namespace.ts';
 import { printTables } from '../rules/fakeKernel.ts';
 import { LAYOUT_NAMES } from '../rules/layoutNames.ts';
-import type { Comparison, RestoreCase } from './support/compareRules.ts';
-import { JUMP_CHAINS, randomRule } from './support/randomRules.ts';
+import { compareInside, randomRules } from './support/compareInside.ts';
+import type { RestoreCase } from './support/compareRules.ts';
 
 let namespace: Namespace;
 beforeAll(async () => {
@@ -45,16 +40,6 @@ async function restoreText(
   return printTables(iptables.tables);
 }
 
-async function compare(cases: readonly RestoreCase[]): Promise<Comparison> {
-  const file = join(dirname(namespace.lockPath), 'cases.json');
-  await writeFile(file, JSON.stringify(cases));
-  const source = `
-    import { readFileSync } from 'node:fs';
-    import { compareAll } from './test/modes/iptables/netlink/support/compareRules.ts';
-    console.log(JSON.stringify(compareAll(JSON.parse(readFileSync(${JSON.stringify(file)}, 'utf8')))));`;
-  return (await inside(namespace, 'compare-rules', source)) as Comparison;
-}
-
 const STARTS = LAYOUT_NAMES.flatMap((layout) => FAMILIES.map((family) => ({ layout, family })));
 const PLANS = 20;
 const RULES = 1500;
@@ -70,7 +55,7 @@ describe.each(STARTS)('layout $layout, $family', ({ layout, family }) => {
       );
       cases.push({ name: scenario.name, family, text });
     }
-    const { rules, differences } = await compare(cases);
+    const { rules, differences } = await compareInside(namespace, cases);
     expect(differences).toEqual([]);
     expect(rules).toBeGreaterThan(SCENARIOS.length * 15);
   });
@@ -82,21 +67,12 @@ describe.each(STARTS)('layout $layout, $family', ({ layout, family }) => {
       const text = await restoreText({ family, layout }, (writer) => startProxy(start, writer));
       cases.push({ name: `plan ${cases.length}`, family, text });
     }
-    expect((await compare(cases)).differences).toEqual([]);
+    expect((await compareInside(namespace, cases)).differences).toEqual([]);
   });
 });
 
 test.each(FAMILIES)('random rules, with counters, %s', { timeout: TIMEOUT }, async (family) => {
-  const tables = TABLES.map((table) => {
-    const rules = fc.sample(randomRule(family, table), { numRuns: RULES, seed });
-    const chains = [...JUMP_CHAINS, 'RULES'].map(chainLine);
-    // ip6tables-nft-restore 1.8.9 drops the counters of rules.
-    const counters =
-      family === 'IPv4' ? (index: number): string => `[${index}:${index * 2 ** 33}] ` : () => '';
-    const lines = rules.map((rule, index) => `${counters(index)}${appendLine('RULES', rule)}`);
-    return `*${table}\n${[...chains, ...lines].join('\n')}\nCOMMIT\n`;
-  });
-  const { rules, differences } = await compare([{ name: 'rules', family, text: tables.join('') }]);
-  expect(differences).toEqual([]);
-  expect(rules).toBe(2 * RULES);
+  // ip6tables-nft-restore 1.8.9 drops the counters of rules.
+  const rules = randomRules(family, { numRuns: RULES, seed, counters: family === 'IPv4' });
+  expect(await compareInside(namespace, [rules])).toEqual({ differences: [], rules: 2 * RULES });
 });

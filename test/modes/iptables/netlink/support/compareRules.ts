@@ -3,6 +3,7 @@
  * makes of the kernel's beside what a save shows. Runs inside a namespace.
  */
 import type { Family } from '../../../../../src/model/ip.ts';
+import { DIALECTS } from '../../../../../src/modes/iptables/netlink/dialect.ts';
 import { decodeIptablesRule } from '../../../../../src/modes/iptables/netlink/decodeRule.ts';
 import { RuleEncoder } from '../../../../../src/modes/iptables/netlink/encodeRule.ts';
 import { NFACCT } from '../../../../../src/modes/iptables/rules/names.ts';
@@ -25,21 +26,28 @@ export interface Comparison {
   readonly differences: readonly string[];
 }
 
-export function compareAll(cases: readonly RestoreCase[]): Comparison {
+export interface CompareOptions {
+  readonly dialect?: keyof typeof DIALECTS;
+}
+
+export function compareAll(cases: readonly RestoreCase[], options: CompareOptions): Comparison {
   for (const name of Object.values(NFACCT)) ensureNfacct(name);
-  const all = cases.map(compareOne);
+  const all = cases.map((each) => compareOne(each, options));
   return {
     rules: all.reduce((sum, { rules }) => sum + rules, 0),
     differences: all.flatMap(({ differences }) => differences),
   };
 }
 
-function compareOne({ name, family, text }: RestoreCase): Comparison {
+function compareOne(
+  { name, family, text }: RestoreCase,
+  { dialect = '1.8.9' }: CompareOptions,
+): Comparison {
   runInside(['nft', 'flush', 'ruleset']);
   restore(family, text);
   const given = parseSave(text);
   const saved = parseSave(runInside([`${PROGRAM[family]}-save`, '-c']));
-  const encoder = new RuleEncoder({ family });
+  const encoder = new RuleEncoder({ family, dialect: DIALECTS[dialect] });
   const differences: string[] = [];
   let rules = 0;
   for (const [table, chains] of given) {

@@ -1,0 +1,34 @@
+/** Each version of iptables has a dialect in which rules are encoded as it writes them; what any of them wrote is decoded. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { FAMILIES } from '../../../../src/model/ip.ts';
+import type { DIALECTS } from '../../../../src/modes/iptables/netlink/dialect.ts';
+import { seed, TIMEOUT } from '../../../scenarios/randomRun.ts';
+import { type Namespace, openNamespace, requireNamespaces } from '../../../system/support/namespace.ts';
+import { compareInside, randomRules } from './support/compareInside.ts';
+import { otherVersion } from './support/versions.ts';
+
+const VERSIONS: readonly { readonly version: string; readonly dialect: keyof typeof DIALECTS }[] = [
+  { version: '1.8.7', dialect: '1.8.7' },
+  { version: '1.8.11', dialect: '1.8.10' },
+  { version: '1.8.13', dialect: '1.8.10' },
+];
+const RULES = 500;
+
+let namespace: Namespace;
+beforeAll(async () => {
+  namespace = await openNamespace();
+});
+afterAll(() => namespace.close());
+
+const CASES = VERSIONS.flatMap((each) => FAMILIES.map((family) => ({ ...each, family })));
+
+describe.each(CASES)('iptables $version, $family', ({ version, dialect, family }) => {
+  beforeEach((context) => requireNamespaces(context));
+
+  test('random rules', { timeout: TIMEOUT }, async (context) => {
+    const folder = await otherVersion(version, context);
+    const rules = randomRules(family, { numRuns: RULES, seed, counters: family === 'IPv4' });
+    const compared = await compareInside(namespace, [rules], { folder, dialect });
+    expect(compared).toEqual({ differences: [], rules: 2 * RULES });
+  });
+});
