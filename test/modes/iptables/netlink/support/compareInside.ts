@@ -30,7 +30,11 @@ export async function compareInside(
 /** So many rules of each table, in one chain. */
 export function randomRules(
   family: Family,
-  { numRuns, seed, counters }: { readonly numRuns: number; readonly seed: number; readonly counters: boolean },
+  {
+    numRuns,
+    seed,
+    counters,
+  }: { readonly numRuns: number; readonly seed: number; readonly counters: boolean },
 ): RestoreCase {
   const tableText = (table: Table): string => {
     const chains = [...JUMP_CHAINS, 'RULES'].map(chainLine);

@@ -39,10 +39,7 @@ export function compareAll(cases: readonly RestoreCase[], options: CompareOption
   };
 }
 
-function compareOne(
-  { name, family, text }: RestoreCase,
-  { dialect = '1.8.9' }: CompareOptions,
-): Comparison {
+function compareOne({ name, family, text }: RestoreCase, { dialect = '1.8.9' }: CompareOptions): Comparison {
   runInside(['nft', 'flush', 'ruleset']);
   restore(family, text);
   const given = parseSave(text);

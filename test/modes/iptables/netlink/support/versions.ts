@@ -91,7 +91,11 @@ async function writePrograms(root: string, folder: string): Promise<void> {
   const isLoader = (name: string): boolean => /^ld-(?:linux-x86-64\.so\.2|[\d.]+\.so)$/.test(name);
   const loader = libraries
     .filter((each) => existsSync(join(root, each)))
-    .flatMap((each) => readdirSync(join(root, each)).filter(isLoader).map((name) => join(each, name)))[0];
+    .flatMap((each) =>
+      readdirSync(join(root, each))
+        .filter(isLoader)
+        .map((name) => join(each, name)),
+    )[0];
   if (loader === undefined) throw new Error('no loader in libc6');
   const paths = libraries.map((each) => join(folder, each)).join(':');
   await mkdir(join(root, 'bin'));
