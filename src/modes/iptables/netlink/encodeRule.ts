@@ -29,12 +29,12 @@ import {
   COMMENT,
   COMPAT,
   DNAT,
-  HEADER_PROTOCOLS,
+  IPV4_HEADER_CHECKS,
   MODULES,
   type OfProtocol,
   PORT_STRUCTURES,
   PORTS_AT,
-  PROTOCOLS,
+  PROTOCOL_CHECKS,
   RECENT,
   type RuleCompat,
   type RuleProtocol,
@@ -96,7 +96,7 @@ export class RuleEncoder extends ByteBuffer {
     this.#family = family;
     this.#setIndex = setIndex;
     this.#dialect = dialect;
-    this.#protocols = family === 'IPv4' && dialect.addressesFirst ? HEADER_PROTOCOLS : PROTOCOLS;
+    this.#protocols = family === 'IPv4' && dialect.addressesFirst ? IPV4_HEADER_CHECKS : PROTOCOL_CHECKS;
     const both = (side: AddressSide): readonly [Templates, Templates] => [
       addressTemplates(family, side, false),
       addressTemplates(family, side, true),

@@ -36,8 +36,8 @@ function protocolBytes(load: Expression): OfProtocol {
   return { tcp: compared('tcp'), udp: compared('udp'), sctp: compared('sctp') };
 }
 
-export const PROTOCOLS = protocolBytes({ kind: 'meta', key: 'l4proto', into: REGISTER });
-export const HEADER_PROTOCOLS = protocolBytes({
+export const PROTOCOL_CHECKS = protocolBytes({ kind: 'meta', key: 'l4proto', into: REGISTER });
+export const IPV4_HEADER_CHECKS = protocolBytes({
   kind: 'payload',
   into: REGISTER,
   base: 'network',
