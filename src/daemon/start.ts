@@ -80,10 +80,11 @@ function lockNode({ config, nodeName, log, supervision }: DaemonOptions): Promis
 
 type SourceParts = Pick<DaemonParts, 'opened' | 'registry' | 'own'>;
 
-/** The source is asked while the mode opens: the API server's lists take about as long. */
+/** The source is asked before the mode opens: the API server answers while the mode has the thread. */
 async function serve(options: DaemonOptions, parts: SourceParts): Promise<number> {
   const source = new EarlySource(parts.opened.source, systemClock);
   try {
+    await parts.opened.asked();
     return await serveFrom(options, { ...parts, opened: { ...parts.opened, source } });
   } finally {
     await source.stop();
