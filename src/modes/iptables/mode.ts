@@ -65,12 +65,13 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
       const client = clientOf(clients, family);
       const channel = thread.transactionChannel(NETLINK_NETFILTER);
       const wake = client.variant === 'nft' ? () => wakeTables(channel, family) : undefined;
+      const reader = nftReader(client);
       const proxier = new IptablesProxier({
         client,
         layout,
         masqueradeBit,
         wake,
-        reader: nftReader(client),
+        reader,
         record: record?.family(family, new ChainMark(family, channel, layout)),
         recordChain: () => (record?.mark === undefined ? undefined : recordChain(record.mark)),
       });
@@ -89,7 +90,8 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
           isNotified: rulesets !== undefined,
           generation: client.variant === 'nft' ? nftGeneration : () => readTableInfo(family, TABLES),
           requestJumps: () => proxier.rules.requestJumps(),
-          flushMonitor: (intervalMs, onFlushed) => new CanaryMonitor({ client, intervalMs, onFlushed, log }),
+          flushMonitor: (intervalMs, onFlushed) =>
+            new CanaryMonitor({ client, reader, intervalMs, onFlushed, log }),
         },
         kernel: new IptablesReader({
           client,

@@ -28,6 +28,7 @@ import {
   type WantedChains,
 } from '../rules/parse.ts';
 import type { Rule, Table } from '../rules/rule.ts';
+import type { ChainLook } from '../client.ts';
 import { decodeIptablesRule } from './decodeRule.ts';
 import { RuleEncoder } from './encodeRule.ts';
 
@@ -91,13 +92,19 @@ export class NetlinkChainReader implements ChainReader {
     return chains;
   }
 
+  /** Whether there is such a chain, for a canary. */
+  async lookForChain(table: Table, chain: string): Promise<ChainLook> {
+    const reply = await this.#channel.request(getChain({ ...this.#place(table), chain }));
+    if (reply.kind === 'answered') return { state: 'present' };
+    if (reply.name === 'ENOENT') return { state: 'absent', reason: 'the kernel has no such chain' };
+    const message = `netlink: cannot ask for chain ${chain}: ${reply.name}`;
+    return { state: 'unknown', error: new JunctionError('NETLINK_FAILED', message) };
+  }
+
   async readChain(table: Table, chain: string): Promise<ParsedChain | undefined> {
-    const place = { ...this.#place(table), chain };
-    const reply = await this.#channel.request(getChain(place));
-    if (reply.kind === 'refused') {
-      if (reply.name === 'ENOENT') return undefined;
-      throw new JunctionError('NETLINK_FAILED', `netlink: cannot ask for chain ${chain}: ${reply.name}`);
-    }
+    const look = await this.lookForChain(table, chain);
+    if (look.state === 'absent') return undefined;
+    if (look.state === 'unknown') throw look.error;
     const chains = new Map<string, ParsedChain>();
     await this.#readRules(table, [{ table, name: chain, policy: undefined }], chains);
     return chains.get(chain);
