@@ -33,6 +33,8 @@ export interface KernelWriter {
    * at exactly that and repairs it. Unset: only a full sync looks.
    */
   readonly verify?: LookBeside;
+  /** `verify` has compared everything; what differed is noted. */
+  verified?(): void;
   /** How the first sync began, where what was written is recorded. */
   readonly start?: StartStatus | undefined;
   /** What the last sync set out to do, also if it failed; unset: a full sync. */

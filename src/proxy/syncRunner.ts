@@ -189,6 +189,7 @@ export class SyncRunner {
   }
 
   #lookedBeside(result: LookResult | undefined, milliseconds: number, cause: string): void {
+    if (result && result.checked > 0) this.proxier.writer.verified?.();
     this.#looks.ended(this.#options.clock.now(), result && milliseconds);
     this.#areRulesMissing = false;
     if (result?.suspects === 0) {

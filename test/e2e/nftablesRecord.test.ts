@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { drawsFrom } from '../../bench/soak/randomServices.ts';
 import type { Host } from '../../lab/host.ts';
 import { whyNoLab } from '../../lab/privileges.ts';
 import { useLab } from '../lab/requireLab.ts';
@@ -143,6 +144,7 @@ describe('a start from the record', () => {
     ['the table put to sleep', false, () => nft('add table ip junction { flags dormant; }')],
     ['the mark deleted', false, async () => nft(`delete set ip junction ${await markSet()}`)],
     ['a table of another program', true, () => nft('add table ip other')],
+    ['a run without a record', false, () => runWithout()],
     ['a byte of the record changed', false, () => changeByte()],
     ['the record cut off', false, async () => writeFile(file(), (await readFile(file())).subarray(0, -7))],
     ['the record empty', false, () => writeFile(file(), '')],
@@ -163,9 +165,46 @@ describe('a start from the record', () => {
     expect(await answerers(node(), WEB.ip)).toBe('pod-a pod-b pod-c');
   });
 
+  test('ends right wherever it is killed under changes', async () => {
+    const draw = drawsFrom(20_261_116);
+    const world = (): readonly ServiceWords[] => [
+      WEB,
+      ...OTHERS.map((each) => ({ ...each, pods: ['', 'a', 'bc', 'abd'][draw(4)] ?? '' })),
+    ];
+    await settled();
+    for (let round = 0; round < 5; round++) {
+      for (let change = 0; change < 3; change++) {
+        await daemon().write(manifests(world()));
+        await sleep(draw(150));
+      }
+      await daemon().end('SIGKILL');
+      await daemon().write(manifests(world()));
+      await daemon().start();
+    }
+    const last = world();
+    await daemon().write(manifests(last));
+    await daemon().end('SIGKILL');
+    await daemon().start();
+    await eventually('the table stays', async () => {
+      const before = await ourTables(node());
+      await sleep(500);
+      return before === (await ourTables(node()));
+    });
+    const table = await ourTables(node());
+    expect(table).toBe(await freshTable(last));
+  });
+
   async function markSet(): Promise<string> {
     const [name = 'none'] = /record-\w+/.exec(await nft('list sets ip')) ?? [];
     return name;
+  }
+
+  /** As an older version does, which knows nothing of it. */
+  async function runWithout(): Promise<void> {
+    const other = await Daemon.create(node(), '--proxy-mode=nftables');
+    await other.write(manifests(LATER));
+    await other.start();
+    await other.close();
   }
 
   async function changeByte(): Promise<void> {

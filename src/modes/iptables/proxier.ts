@@ -99,6 +99,10 @@ export class IptablesProxier {
     this.rules.requestFull();
   }
 
+  verified(): void {
+    this.#record?.verified();
+  }
+
   /** How the first sync began. */
   get start(): FamilyRecord['start'] {
     return this.#record?.start;

@@ -114,6 +114,10 @@ export class NftProxier {
     this.table.requestFull();
   }
 
+  verified(): void {
+    this.#options.record?.verified();
+  }
+
   /** How the first sync began. */
   get start(): FamilyRecord['start'] {
     return this.#options.record?.start;

@@ -2,6 +2,7 @@
 import { NftRules } from '../../../../src/modes/nftables/reconcile.ts';
 import { CLEANUP_FAILURES } from '../../../../src/modes/nftables/rules/resync.ts';
 import type { LookResult, SyncReport } from '../../../../src/proxy/report.ts';
+import type { ApplyRecord } from '../../../../src/proxy/reconciler.ts';
 import type { NftSettings } from '../../../../src/modes/nftables/rules/ruleset.ts';
 import { Backstop, type BackstopFailure } from '../../../../src/modes/nftables/rules/backstop.ts';
 import type { ForeignElement } from '../../../../src/modes/nftables/rules/table.ts';
@@ -36,6 +37,8 @@ export interface HarnessOptions {
   readonly settings?: Partial<NftSettings>;
   /** Elements in a transaction, as long as nothing is known of the kernel's speed. */
   readonly firstChunk?: number;
+  /** Of what is written. */
+  readonly record?: ApplyRecord;
   /** A second table, in a kernel of its own. */
   readonly backstop?: FakeNftKernel;
 }
@@ -66,6 +69,7 @@ export class Harness {
       client: given.client ?? this.kernel,
       now,
       ...(given.firstChunk !== undefined && { firstChunk: given.firstChunk }),
+      record: given.record,
     });
     this.#backstop = given.backstop && new Backstop({ client: given.backstop, now });
   }
