@@ -42,7 +42,7 @@ export const JUNCTION = {
     }),
     field('junction.stateDir', 'state-dir', pointer(STRING), '/run/junction', {
       placeholder: 'DIR',
-      help: 'where a crash is noted down, for the log and the metrics of the next run; empty: nowhere',
+      help: 'where a process leaves for the next one what it wrote into the kernel, and why it crashed; empty: nowhere',
     }),
     field('junction.apiSocket', 'api-socket', pointer(STRING), '/run/junction/junction.sock', {
       placeholder: 'PATH',
