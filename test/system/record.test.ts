@@ -11,11 +11,12 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { ServicePortId } from '../../src/model/serviceTracker.ts';
 import type { ServicePortPlan } from '../../src/plan/types.ts';
 import { readJournal } from '../../src/system/record/journal.ts';
 import type { FamilyRecord, MarkedRules } from '../../src/system/record/familyRecord.ts';
+import { RecordFile } from '../../src/system/record/recordFile.ts';
 import { WrittenRecord } from '../../src/system/record/writtenRecord.ts';
 import { createLog } from '../../src/log/log.ts';
 import { eventually } from '../e2e/support/eventually.ts';
@@ -270,18 +271,11 @@ describe('the record', () => {
     await isSettled();
     expect(rules.mark).toBeDefined();
     // What its file would do on a full disk.
-    const { prototype } = await import('../../src/system/record/recordFile.ts').then(
-      ({ RecordFile }) => RecordFile,
-    );
-    const { append } = prototype;
-    prototype.append = () => {
+    const full = vi.spyOn(RecordFile.prototype, 'append').mockImplementation(() => {
       throw new Error('ENOSPC: no space left on device');
-    };
-    try {
-      await process.family.begin();
-    } finally {
-      prototype.append = append;
-    }
+    });
+    await process.family.begin();
+    full.mockRestore();
     expect(rules.mark).toBeUndefined();
     expect(process.record.mark).toBeUndefined();
     expect(journal()).toBe('none');

@@ -14,7 +14,7 @@ import {
   type OwnChain,
   type SharedRule,
 } from './fragment.ts';
-import { isServiceChain } from './names.ts';
+import { isRecordChain, isServiceChain } from './names.ts';
 import { type Table, TABLES } from './rule.ts';
 import type { Touch, Touched, TouchedChains, TouchedTable } from './touched.ts';
 
@@ -174,7 +174,8 @@ class Look {
     const byRule = new Set(apart.map(({ chain }) => chain));
     const digests = await reader.digestTable(table, new Set(own), byRule);
     this.#digests.set(table, digests);
-    this.#unneeded.set(table, new Set([...digests.chains.keys()].filter(isServiceChain)));
+    const ofServices = [...digests.chains.keys()].filter(isServiceChain);
+    this.#unneeded.set(table, new Set(ofServices.filter((name) => !isRecordChain(name))));
     for (const { chain } of layout.sharedChains.filter(inTable))
       this.#shared.set(keyOf(table, chain), new SharedChainLook(digests.rules.get(chain) ?? []));
   }
