@@ -145,6 +145,7 @@ describe('a file and flags', () => {
     const defaults = {
       strictManifests: false,
       iptablesVariant: 'auto',
+      iptablesWriter: 'auto',
       ipvsDrainLimit: 0,
       nftablesCounters: false,
       nftablesBackstop: true,

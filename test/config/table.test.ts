@@ -173,6 +173,7 @@ const JUNCTION_FLAGS = [
   'strict',
   'iptables-layout',
   'iptables-variant',
+  'iptables-writer',
   'ipvs-drain-limit',
   'nftables-counters',
   'nftables-backstop',

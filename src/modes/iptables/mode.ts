@@ -24,6 +24,7 @@ import { StaleIpvs } from '../ipvs/cleanup.ts';
 import type { Mode, ModeOptions } from '../mode.ts';
 import { removeStaleTables } from '../nftables/cleanup.ts';
 import { askAgain, preflight } from '../prerequisites.ts';
+import { chooseWriter } from './netlink/chooseWriter.ts';
 import { GenerationCount } from '../generationCount.ts';
 import { openRecord } from '../openRecord.ts';
 import { ChainMark } from './recordMark.ts';
@@ -40,6 +41,9 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
   const layout = LAYOUTS[layoutName];
   const thread = await NetlinkThread.start();
   const addresses = await AddressWatch.start(thread);
+  const netfilter = thread.transactionChannel(NETLINK_NETFILTER);
+  for (const client of clients.filter(({ family }) => served.includes(family)))
+    await chooseWriter(client, { ...options, junction: config.junction, layout, channel: netfilter });
   const isNft = clients.every(({ variant }) => variant === 'nft');
   const rulesets = isNft ? await RulesetWatch.start(thread, programs, generations) : undefined;
   const record = isNft ? await openRecord(options, generations, thread) : undefined;
@@ -49,9 +53,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
     await removeStaleTables(log);
   });
   const nftReader = ({ family, variant, timeSlice }: IptablesClient): NetlinkChainReader | undefined =>
-    variant === 'nft'
-      ? new NetlinkChainReader(family, thread.transactionChannel(NETLINK_NETFILTER), timeSlice)
-      : undefined;
+    variant === 'nft' ? new NetlinkChainReader(family, netfilter, timeSlice) : undefined;
   return {
     name: 'iptables',
     families,
@@ -63,8 +65,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
     applySettings: () => Promise.resolve(),
     open: (family, events) => {
       const client = clientOf(clients, family);
-      const channel = thread.transactionChannel(NETLINK_NETFILTER);
-      const wake = client.variant === 'nft' ? () => wakeTables(channel, family) : undefined;
+      const wake = client.variant === 'nft' ? () => wakeTables(netfilter, family) : undefined;
       const reader = nftReader(client);
       const proxier = new IptablesProxier({
         client,
@@ -72,7 +73,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
         masqueradeBit,
         wake,
         reader,
-        record: record?.family(family, new ChainMark(family, channel, layout)),
+        record: record?.family(family, new ChainMark(family, netfilter, layout)),
         recordChain: () => (record?.mark === undefined ? undefined : recordChain(record.mark)),
       });
       addresses.subscribe({ onNodeAddresses: () => events.request(NODE_ADDRESSES) });
@@ -98,9 +99,9 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
           layout: layoutName,
           settings: proxier.settings,
           routes: routesNow,
-          channel: async () => thread.channel(NETLINK_NETFILTER),
+          channel: async () => netfilter,
         }),
-        flows: new ConntrackTable(family, channel),
+        flows: new ConntrackTable(family, netfilter),
         localIps: () => localIps(family),
         ready: () => stale.ready(family),
       };

@@ -16,7 +16,7 @@ import { rule } from './rules/layouts/common.ts';
 import { appendLine, chainLine, printRule } from './rules/print.ts';
 import type { Match, Rule, Table, Target } from './rules/rule.ts';
 
-const TRIAL_CHAIN = 'KUBE-JUNCTION-TRIAL';
+export const TRIAL_CHAIN = 'KUBE-JUNCTION-TRIAL';
 
 type RuleTrial =
   /** Reasons by rule; none where all were accepted. */
