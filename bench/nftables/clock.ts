@@ -41,7 +41,8 @@ export class Clock {
       differing: (elements, sets) => client.differing(elements, sets),
       lookUp: (elements, sets) => client.lookUp(elements, sets),
       sizes: () => client.sizes(),
-      scan: (set, take) => client.scan(set, take),
+      keyList: (set) => client.keyList(set),
+      others: (set, keys) => client.others(set, keys),
     };
   }
 

@@ -49,7 +49,7 @@ import type { SetElement, SetPlace } from '../../netlink/nftables/elements.ts';
 import type { TablePlace } from '../../netlink/nftables/message.ts';
 import { ANONYMOUS, baseOf, canonical, isSameSet } from './comparison.ts';
 import { lowerRule } from './lower.ts';
-import { elementReader, elementsOf, listOf, specOf } from './sets.ts';
+import { elementReader, elementsOf, KeyBytes, listOf, specOf } from './sets.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { wait } from '../../time/wait.ts';
 
@@ -197,20 +197,27 @@ export class NetlinkNftClient implements NftClient {
     );
   }
 
-  async scan(set: TableSet, take: (elements: readonly Element[]) => void): Promise<boolean> {
+  keyList(set: TableSet): KeyBytes {
+    return new KeyBytes(set);
+  }
+
+  async others(set: TableSet, keys: KeyBytes): Promise<readonly Element[] | undefined> {
+    const part = { offset: 0, width: keys.width, values: keys.finish() };
+    const filter = { kind: 'elements', parts: keys.width === 0 ? [] : [part], isExcluding: true } as const;
+    const found: Element[] = [];
     let areKnown = true;
     const end = await this.#channel.scan(
       getElements({ ...this.#place, set: set.name }),
-      undefined,
+      filter,
       (messages) => {
         for (const { payload } of messages) {
           const { elements, unknown } = elementsOf(set, decodeElements(payload).elements, this.#family);
           areKnown &&= unknown.length === 0;
-          take(elements);
+          found.push(...elements);
         }
       },
     );
-    return areKnown && end.kind === 'answered';
+    return areKnown && end.kind === 'answered' ? found : undefined;
   }
 
   async affinityEntries(protocol: Protocol): Promise<readonly AffinityEntry[]> {

@@ -52,6 +52,8 @@ interface TableRecordState {
 }
 
 const TRIES = 5;
+/** At the clock, which takes longer than to look at an element. */
+const ELEMENTS_PER_LOOK = 200;
 /**
  * A pool size or a time-out that nobody uses stays for so long. A rollout comes back to most sizes within a moment; and no
  * packet is on its way any more that was led there.
@@ -233,14 +235,25 @@ export class NftRules extends Reconciler<TableOptions> {
     foreign: readonly ForeignElement[],
     options: TableOptions,
   ): Promise<ReadonlyMap<string, Element>> {
-    if (foreign.length === 0) return new Map();
-    const wanted = new Map(this.#shared(options).map((element) => [idOf(element), element]));
-    const concerned = concernedBy(foreign);
-    const add = (port: ServicePortPlan): void => {
-      if (!concerned(port)) return;
-      for (const element of compileElements(port, options).elements) wanted.set(idOf(element), element);
+    const wanted = new Map<string, Element>();
+    if (foreign.length === 0) return wanted;
+    const { timeSlice } = this.#given;
+    const sets = new Set(foreign.map(({ element }) => element.set));
+    const ids = new Set(foreign.map(({ element }) => idOf(element)));
+    const add = (element: Element): void => {
+      const id = sets.has(element.set) ? idOf(element) : '';
+      if (ids.has(id)) wanted.set(id, element);
     };
-    await forEachSliced(this.applied.values(), add, this.#given.timeSlice);
+    const concerned = concernedBy(foreign);
+    await forEachSliced(this.#counts.elements(), add, timeSlice, ELEMENTS_PER_LOOK);
+    fixedElements(options).forEach(add);
+    await forEachSliced(
+      this.applied.values(),
+      (port) => {
+        if (concerned(port)) compileElements(port, options).elements.forEach(add);
+      },
+      timeSlice,
+    );
     return wanted;
   }
 

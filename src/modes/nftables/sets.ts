@@ -1,8 +1,14 @@
 /** Sets and their elements, between our words and the kernel's. */
 import { declarationOf } from './rules/print.ts';
-import { type Element, type ElementKey, isOfIntervals, type TableSet } from './rules/table.ts';
+import { type Element, type ElementKey, isOfIntervals, type KeyList, type TableSet } from './rules/table.ts';
 import { type Cidr, type Family, parseCidr } from '../../model/ip.ts';
-import { malformedMessage } from '../../netlink/codec.ts';
+import {
+  ATTRIBUTE_HEADER_BYTES,
+  ByteBuffer,
+  LITTLE_ENDIAN,
+  malformedMessage,
+  viewOf,
+} from '../../netlink/codec.ts';
 import { decodeIp, protocolByte, rangeOf } from '../../netlink/inet.ts';
 import type { SetSpec } from '../../netlink/nftables/setSpec.ts';
 import { ElementList } from '../../netlink/nftables/elementList.ts';
@@ -54,6 +60,34 @@ export function listOf(set: TableSet, elements: readonly Element[], keysOnly: bo
     list.end();
   }
   return list;
+}
+
+const KEY_OFFSET = 3 * ATTRIBUTE_HEADER_BYTES;
+
+/** Keys of one set as the kernel has them, one after the other: all are of one length. */
+export class KeyBytes extends ByteBuffer implements KeyList {
+  readonly #set: TableSet;
+  /** Of each, in bytes. */
+  width = 0;
+
+  constructor(set: TableSet) {
+    super(4096);
+    this.#set = set;
+  }
+
+  add(element: Element): void {
+    const encoded = listOf(this.#set, [element], true).finish();
+    const bytes = viewOf(encoded).getUint16(KEY_OFFSET - ATTRIBUTE_HEADER_BYTES, LITTLE_ENDIAN);
+    this.width = bytes - ATTRIBUTE_HEADER_BYTES;
+    const at = this.used;
+    this.reserve(this.width);
+    this.used = at + this.width;
+    this.bytes.set(encoded.subarray(KEY_OFFSET, KEY_OFFSET + this.width), at);
+  }
+
+  finish(): Uint8Array {
+    return this.bytes.subarray(0, this.used);
+  }
 }
 
 function writeKey(

@@ -15,6 +15,8 @@ import type { MessageTest } from './scan.ts';
 export interface ElementFilter {
   readonly kind: 'elements';
   readonly parts: readonly KeyPartFilter[];
+  /** All others. */
+  readonly isExcluding?: boolean;
 }
 
 interface KeyPartFilter {
@@ -29,8 +31,11 @@ const NFTA_SET_ELEM_LIST_ELEMENTS = 3;
 const NFTA_SET_ELEM_KEY = 1;
 const NFTA_DATA_VALUE = 1;
 
-export function elementTest({ parts }: ElementFilter): MessageTest {
-  const wanted = parts.map(({ offset, width, values }) => ({ offset, width, values: texts(values, width) }));
+/** Yields while it is being made: there may be hundreds of thousands of values. */
+export function* elementTest({ parts, isExcluding = false }: ElementFilter): Generator<void, MessageTest> {
+  const wanted: { offset: number; width: number; values: ReadonlySet<string> }[] = [];
+  for (const { offset, width, values } of parts)
+    wanted.push({ offset, width, values: yield* textsIn(values, width) });
   let examined = 0;
   const isWanted = (bytes: Buffer, view: DataView, start: number, end: number): boolean => {
     examined++;
@@ -41,10 +46,11 @@ export function elementTest({ parts }: ElementFilter): MessageTest {
     if (value === 0) return true;
     const key = value + ATTRIBUTE_HEADER_BYTES;
     const keyEnd = value + view.getUint16(value, LITTLE_ENDIAN);
-    return wanted.some(({ offset, width, values }) => {
+    const isAmong = wanted.some(({ offset, width, values }) => {
       const [from, to] = [key + offset, key + offset + width];
       return to <= keyEnd && values.has(bytes.toString('latin1', from, to));
     });
+    return isAmong !== isExcluding;
   };
   return {
     get examined() {
@@ -82,9 +88,15 @@ export function elementTest({ parts }: ElementFilter): MessageTest {
   };
 }
 
-function texts(values: Uint8Array, width: number): ReadonlySet<string> {
+/** So many take less time than a datagram. */
+const VALUES_PER_STEP = 1000;
+
+function* textsIn(values: Uint8Array, width: number): Generator<void, ReadonlySet<string>> {
   const bytes = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
   const all = new Set<string>();
-  for (let at = 0; at + width <= bytes.length; at += width) all.add(bytes.toString('latin1', at, at + width));
+  for (let at = 0; at + width <= bytes.length; at += width) {
+    all.add(bytes.toString('latin1', at, at + width));
+    if (all.size % VALUES_PER_STEP === 0) yield;
+  }
   return all;
 }

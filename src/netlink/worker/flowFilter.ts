@@ -106,8 +106,14 @@ interface AtPort {
   readonly byAddress: Map<string, number>;
 }
 
-export function flowTest({ addressBytes, frontends, servers, groups }: FlowFilter): MessageTest {
-  const ports = portsOf(frontends, addressBytes);
+/** Yields while it is being made. */
+export function* flowTest({
+  addressBytes,
+  frontends,
+  servers,
+  groups,
+}: FlowFilter): Generator<void, MessageTest> {
+  const ports = yield* portsOf(frontends, addressBytes);
   const groupSets = new Map<number, ReadonlySet<string>>();
   const serversOf = (group: number): ReadonlySet<string> => {
     let set = groupSets.get(group);
@@ -148,11 +154,15 @@ function addressText(bytes: Buffer, view: DataView, at: number): string {
   return bytes.toString('latin1', at + ATTRIBUTE_HEADER_BYTES, at + view.getUint16(at, LITTLE_ENDIAN));
 }
 
-function portsOf(frontends: Uint8Array<ArrayBuffer>, addressBytes: number): ReadonlyMap<number, AtPort> {
+function* portsOf(
+  frontends: Uint8Array<ArrayBuffer>,
+  addressBytes: number,
+): Generator<void, ReadonlyMap<number, AtPort>> {
   const ports = new Map<number, AtPort>();
   const bytes = Buffer.from(frontends.buffer, frontends.byteOffset, frontends.byteLength);
   const size = ADDRESS_OFFSET + addressBytes;
   for (let at = 0; at + size <= bytes.length; at += size) {
+    if ((at / size) % YIELD_EVERY === 0) yield;
     const key = portKey(bytes.readUInt8(at), bytes.readUInt16BE(at + 2));
     let port = ports.get(key);
     if (!port) ports.set(key, (port = { any: undefined, byAddress: new Map() }));

@@ -36,7 +36,7 @@ export function* scanTable(
   filter: ScanFilter | undefined,
   emit: (bytes: Uint8Array<ArrayBuffer>) => void,
 ): Generator<void, number> {
-  const test = filter && testOf(filter);
+  const test = filter && (yield* testOf(filter));
   const parts = new Parts(emit, PART_BYTES);
   const last = viewOf(request).getUint32(8, LITTLE_ENDIAN);
   let interrupted = 0;
@@ -57,6 +57,6 @@ export function* scanTable(
   return test?.examined ?? 0;
 }
 
-function testOf(filter: ScanFilter): MessageTest {
+function testOf(filter: ScanFilter): Generator<void, MessageTest> {
   return filter.kind === 'flows' ? flowTest(filter) : elementTest(filter);
 }

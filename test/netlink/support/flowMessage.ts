@@ -3,6 +3,7 @@ import { HEADER_BYTES, MessageWriter } from '../../../src/netlink/codec.ts';
 import { decodeFlow, type KernelFlow } from '../../../src/netlink/conntrack.ts';
 import { ipBytes, PROTOCOL_NUMBERS, type TransportProtocol } from '../../../src/netlink/inet.ts';
 import { type FlowFilter, flowTest } from '../../../src/netlink/worker/flowFilter.ts';
+import { runToEnd } from '../../../src/time/timeSlice.ts';
 import type { Ip } from '../../../src/model/ip.ts';
 import type { ScanEnd } from '../../../src/netlink/channel.ts';
 import type { NetlinkEnd } from '../../../src/netlink/socket.ts';
@@ -46,7 +47,7 @@ export function scanOf(
   filter: FlowFilter,
   end: NetlinkEnd = { kind: 'answered', interrupted: false },
 ): { readonly flows: readonly KernelFlow[]; readonly end: ScanEnd } {
-  const test = flowTest(filter);
+  const test = runToEnd(flowTest(filter));
   const passed = flows.flatMap((flow) => {
     const message = test.take(flowMessage(flow));
     return (message && decodeFlow(message.subarray(HEADER_BYTES))) ?? [];

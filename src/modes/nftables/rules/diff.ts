@@ -279,9 +279,19 @@ export function isSameElement(a: Element, b: Element): boolean {
   return sameValue(a, b) && a.comment === b.comment;
 }
 
-/** Whether elements of a service port may be among them: judged by ports alone, so that few have to be compiled. */
+/** Whether elements of a service port may be among them: judged by its frontends, so that few have to be compiled. */
 export function concernedBy(foreign: readonly ForeignElement[]): (port: ServicePortPlan) => boolean {
-  // Where a key has two ports, the first is the endpoint's.
-  const ports = new Set(foreign.map(({ element: { key } }) => key.secondPort ?? key.port));
-  return ({ frontends }) => frontends.some(({ port }) => ports.has(port));
+  const ports = new Set<number | undefined>();
+  const frontends = new Set<string>();
+  for (const { key } of foreign.map(({ element }) => element)) {
+    // Where a key has two ports, the first is the endpoint's.
+    const port = key.secondPort ?? key.port;
+    ports.add(port);
+    frontends.add(`${key.secondPort === undefined ? key.address : key.secondAddress} ${port}`);
+  }
+  return (servicePort) =>
+    servicePort.frontends.some(
+      ({ address, port }) =>
+        ports.has(port) && (address === undefined || frontends.has(`${address} ${port}`)),
+    );
 }

@@ -197,6 +197,10 @@ export interface ForeignElement {
   readonly isThere: boolean;
 }
 
+export interface KeyList {
+  add(element: Element): void;
+}
+
 export interface DifferingElement {
   readonly element: Element;
   readonly isMissing: boolean;
@@ -212,11 +216,13 @@ export interface NftClient {
   lookUp(elements: readonly Element[], sets: SetsByName): Promise<readonly ForeignElement[]>;
   /** How many elements each set has; `undefined` where the kernel does not say. */
   sizes(): Promise<ReadonlyMap<string, number | undefined>>;
+  /** For keys of this set, of which there may be hundreds of thousands. */
+  keyList(set: TableSet): KeyList;
   /**
-   * The elements of a set, some at a time, while commits go on: what is changed meanwhile may be among them or not.
-   * Returns whether all of them can be represented.
+   * Elements of a set whose keys are none of these, read while commits go on: what is changed meanwhile may be among them or
+   * not. `undefined`: there are some that we cannot represent.
    */
-  scan(set: TableSet, take: (elements: readonly Element[]) => void): Promise<boolean>;
+  others(set: TableSet, keys: KeyList): Promise<readonly Element[] | undefined>;
   /** Every entry of this protocol. */
   affinityEntries(protocol: Protocol): Promise<readonly AffinityEntry[]>;
 }

@@ -228,27 +228,20 @@ export class TableVerification {
 
   /** `undefined`: the kernel does not say how many there are. */
   async #findExtra(odd: ReadonlyMap<string, number | undefined>): Promise<boolean> {
-    const { client, servicePorts, compile } = this.#table;
-    const wanted = new Set<number>();
-    const want = (element: Element): void => {
-      if (odd.has(element.set)) wanted.add(hashOf(idOf(element)));
-    };
-    await forEachSliced(servicePorts.values(), (port) => compile(port).forEach(want), this.#timeSlice);
-    await forEachSliced(this.#table.shared(), want, this.#timeSlice, ELEMENTS_PER_LOOKUP);
-    this.#table.fixed.forEach(want);
-    for (const set of this.#table.ruleset().sets) {
-      if (!odd.has(set.name)) continue;
-      let found = 0;
-      const areKnown = await client.scan(set, (elements) => {
-        this.#checked += elements.length;
-        for (const element of elements) {
-          if (wanted.has(hashOf(idOf(element)))) continue;
-          found++;
-          this.#suspect(element, false);
-        }
-      });
+    const { client, servicePorts, compile, fixed } = this.#table;
+    const sets = this.#table.ruleset().sets.filter(({ name }) => odd.has(name));
+    const lists = new Map(sets.map((set) => [set.name, client.keyList(set)]));
+    const add = (element: Element): void => lists.get(element.set)?.add(element);
+    await forEachSliced(servicePorts.values(), (port) => compile(port).forEach(add), this.#timeSlice);
+    await forEachSliced(this.#table.shared(), add, this.#timeSlice, ELEMENTS_PER_LOOKUP);
+    fixed.forEach(add);
+    for (const set of sets) {
+      const list = lists.get(set.name);
+      const others = list && (await client.others(set, list));
+      for (const element of others ?? []) this.#suspect(element, false);
       const extra = odd.get(set.name);
-      if (!areKnown || (extra !== undefined && found < extra) || (extra ?? 0) < 0) this.#sets.add(set.name);
+      const isExplained = others && (extra === undefined || (extra >= 0 && extra <= others.length));
+      if (!isExplained) this.#sets.add(set.name);
     }
     return this.#table.quiet();
   }
@@ -307,18 +300,4 @@ function hasExactly(found: ReadonlyMap<string, Element> | undefined, wanted: rea
       return same !== undefined && isSameElement(same, element);
     })
   );
-}
-
-/** 53 bits: of a million elements, none has another's by chance. */
-function hashOf(text: string): number {
-  let high = 0xdeadbeef;
-  let low = 0x41c6ce57;
-  for (let index = 0; index < text.length; index++) {
-    const code = text.charCodeAt(index);
-    high = Math.imul(high ^ code, 2654435761);
-    low = Math.imul(low ^ code, 1597334677);
-  }
-  high = Math.imul(high ^ (high >>> 16), 2246822507) ^ Math.imul(low ^ (low >>> 13), 3266489909);
-  low = Math.imul(low ^ (low >>> 16), 2246822507) ^ Math.imul(high ^ (high >>> 13), 3266489909);
-  return 4294967296 * (2097151 & low) + (high >>> 0);
 }

@@ -10,6 +10,7 @@ import type {
   DifferingElement,
   Element,
   ForeignElement,
+  KeyList,
   NftClient,
   Ruleset,
   SetsByName,
@@ -143,11 +144,16 @@ export class FakeNftKernel implements NftClient {
     return sizes;
   }
 
-  async scan(set: TableSet, take: (elements: readonly Element[]) => void): Promise<boolean> {
+  keyList(): FakeKeys {
+    return new FakeKeys();
+  }
+
+  async others(set: TableSet, keys: FakeKeys): Promise<readonly Element[] | undefined> {
     this.before();
     this.read.push(set.name);
-    take([...(this.table?.sets.get(set.name)?.elements.values() ?? [])]);
-    return true;
+    const elements = [...(this.table?.sets.get(set.name)?.elements.values() ?? [])];
+    await this.delay();
+    return elements.filter(({ key }) => !keys.printed.has(printKey(key)));
   }
 
   async affinityEntries(protocol: Protocol): Promise<readonly AffinityEntry[]> {
@@ -243,6 +249,14 @@ export class FakeNftKernel implements NftClient {
     }
     this.table = draft.table;
     return DONE;
+  }
+}
+
+class FakeKeys implements KeyList {
+  readonly printed = new Set<string>();
+
+  add({ key }: Element): void {
+    this.printed.add(printKey(key));
   }
 }
 
