@@ -37,7 +37,7 @@ export class Clock {
         this.#begun = performance.now();
         return client.commit(transaction);
       },
-      affinityEntries: (protocol) => client.affinityEntries(protocol),
+      affinityEntries: (...asked) => client.affinityEntries(...asked),
       differing: (elements, sets) => client.differing(elements, sets),
       lookUp: (elements, sets) => client.lookUp(elements, sets),
       sizes: () => client.sizes(),

@@ -11,6 +11,7 @@ import type {
   DifferingElement,
   Element,
   ForeignElement,
+  FrontendPlace,
   NftClient,
   Ruleset,
   SetsByName,
@@ -24,7 +25,7 @@ import { JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
 import { messagesOf } from '../../netlink/channel.ts';
-import type { DumpReply, NetlinkChannel, TransactionChannel } from '../../netlink/channel.ts';
+import type { DumpReply, NetlinkChannel, ScanEnd, TransactionChannel } from '../../netlink/channel.ts';
 import { type NftOperation, transaction as batchOf } from '../../netlink/nftables/transaction.ts';
 import type { Message } from '../../netlink/codec.ts';
 import {
@@ -49,7 +50,7 @@ import type { SetElement, SetPlace } from '../../netlink/nftables/elements.ts';
 import type { TablePlace } from '../../netlink/nftables/message.ts';
 import { ANONYMOUS, baseOf, canonical, isSameSet } from './comparison.ts';
 import { lowerRule } from './lower.ts';
-import { elementReader, elementsOf, KeyBytes, listOf, specOf } from './sets.ts';
+import { affinityFilter, elementReader, elementsOf, KeyBytes, listOf, specOf } from './sets.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { wait } from '../../time/wait.ts';
 
@@ -220,19 +221,31 @@ export class NetlinkNftClient implements NftClient {
     return areKnown && end.kind === 'answered' ? found : undefined;
   }
 
-  async affinityEntries(protocol: Protocol): Promise<readonly AffinityEntry[]> {
+  async affinityEntries(
+    protocol: Protocol,
+    frontends?: readonly FrontendPlace[],
+  ): Promise<readonly AffinityEntry[]> {
     const set = affinitySet(protocol);
     const read = elementReader(set, this.#family);
-    const [reply] = await this.#channel.dumpAll([getElements({ ...this.#place, set: set.name })]);
-    if (isAbsent(reply)) return [];
-    return messagesOf(reply, 'the affinity entries').flatMap(({ payload }) =>
-      decodeElements(payload).elements.flatMap((element) => {
-        const { key: { address: client, secondAddress: destination, port } = {}, endpoint } =
-          read(element) ?? {};
-        if (!client || !destination || port === undefined || !endpoint) return [];
-        return [{ client, destination, port, endpoint }];
-      }),
-    );
+    const filter = frontends && affinityFilter(frontends, this.#family);
+    const entries: AffinityEntry[] = [];
+    const take = (messages: readonly Message[]): void => {
+      for (const { payload } of messages)
+        for (const element of decodeElements(payload).elements) {
+          const { key: { address: client, secondAddress: destination, port } = {}, endpoint } =
+            read(element) ?? {};
+          if (client && destination && port !== undefined && endpoint)
+            entries.push({ client, destination, port, endpoint });
+        }
+    };
+    for (let tries = 1; ; tries++) {
+      const end = await this.#channel.scan(getElements({ ...this.#place, set: set.name }), filter, take);
+      if (isAbsent(end)) return [];
+      // One that was moved while it was read may be missing.
+      if (end.kind === 'answered' && (!end.interrupted || tries === TRIES)) return entries;
+      if (end.kind === 'refused' && end.name !== 'EINTR') messagesOf(end, 'the affinity entries');
+      entries.length = 0;
+    }
   }
 
   /** The kernel deletes a rule by its handle, which is only in a listing. */
@@ -358,6 +371,6 @@ function comparisonOf(found: readonly { readonly name: string; readonly isSame: 
   return new Map(named.map(({ name, isSame }) => [name, isSame ? 'same' : 'different']));
 }
 
-export function isAbsent(reply: DumpReply | undefined): boolean {
+export function isAbsent(reply: DumpReply | ScanEnd | undefined): boolean {
   return reply?.kind === 'refused' && reply.errno === constants.errno.ENOENT;
 }

@@ -10,6 +10,7 @@ import { type LookResult, RetryDelay, type SyncAttempt, type SyncReport } from '
 import { TimeSlice } from '../../time/timeSlice.ts';
 import type { Clock } from '../../time/clock.ts';
 import { systemClock } from '../../time/systemClock.ts';
+import { wait } from '../../time/wait.ts';
 import type { FamilyRecord } from '../../system/record/familyRecord.ts';
 import { elementsOf } from './sets.ts';
 import { type NftFacts, nftSettings } from './settings.ts';
@@ -43,7 +44,13 @@ export class NftProxier {
     const now = (): number => clock.now();
     const timeSlice = new TimeSlice(systemClock);
     this.#now = now;
-    this.table = new NftRules({ client, now, timeSlice, record: options.record });
+    this.table = new NftRules({
+      client,
+      now,
+      timeSlice,
+      wait: (milliseconds) => wait(clock, milliseconds),
+      record: options.record,
+    });
     this.#backstop = backstop && new Backstop({ client: backstop, now, timeSlice });
   }
 

@@ -5,7 +5,7 @@
  */
 import { isJunctionError } from '../../errors.ts';
 import { deepEqual } from '../../model/equal.ts';
-import { type Protocol, PROTOCOLS } from '../../model/objects.ts';
+import type { Protocol } from '../../model/objects.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import { Reconciler } from '../../proxy/reconciler.ts';
@@ -13,7 +13,7 @@ import type { ApplyRecord, Changes, Restored, Resync, ServicePortPlans } from '.
 import { type LookResult, ReportBuilder, type SyncReport } from '../../proxy/report.ts';
 import { SyncGate } from '../../proxy/syncGate.ts';
 import { forEachSliced, runSliced, type TimeSlice } from '../../time/timeSlice.ts';
-import { evictStale, protocolsToEvict } from './rules/affinity.ts';
+import { Evictions } from './rules/eviction.ts';
 import { Committer, slices } from './rules/committer.ts';
 import { compileElements, compileShared, type NftFragment, type TablePart } from './rules/compile.ts';
 import {
@@ -39,6 +39,8 @@ interface NftRulesOptions {
   readonly client: NftClient;
   readonly now: () => number;
   readonly timeSlice?: TimeSlice;
+  /** Unset: a sync waits until the affinity entries of what it deleted are evicted. */
+  readonly wait?: (milliseconds: number) => Promise<void>;
   /** Keeps what was written. */
   readonly record?: ApplyRecord | undefined;
   /** How many elements a transaction has, as long as nothing is known of the kernel's speed. */
@@ -59,6 +61,8 @@ const ELEMENTS_PER_LOOK = 200;
  * packet is on its way any more that was led there.
  */
 const IDLE_MS = 5000;
+/** When to look again whether affinity entries are evicted. */
+const EVICTION_MS = 1000;
 /** What one transaction removes, so that it does not hold the kernel's lock for long. */
 const REMOVALS = 1000;
 
@@ -77,8 +81,7 @@ export class NftRules extends Reconciler<TableOptions> {
   readonly #gate = new SyncGate();
   #syncs = 0;
   #resyncs = 0;
-  /** Protocols of which some client may have an affinity entry that it should not have; at the start all. */
-  readonly #toEvict = new Set<Protocol>(PROTOCOLS);
+  readonly #evictions: Evictions;
   /** Of the sync under way. */
   #report = new ReportBuilder();
   /** Names of the chains that it has written. */
@@ -89,6 +92,7 @@ export class NftRules extends Reconciler<TableOptions> {
     super(given.record);
     this.#given = given;
     this.#committer = new Committer(client, now, firstChunk, (transaction) => this.#note(transaction));
+    this.#evictions = new Evictions({ ...given, committer: new Committer(client, now, firstChunk) });
   }
 
   #note(transaction: TableTransaction): void {
@@ -109,7 +113,7 @@ export class NftRules extends Reconciler<TableOptions> {
   }
 
   protected override get recordState(): TableRecordState {
-    return { parts: this.#counts.parts, toEvict: [...this.#toEvict] };
+    return { parts: this.#counts.parts, toEvict: this.#evictions.protocols };
   }
 
   /** Reference counts and the table's shape, from what was written; nothing is read. */
@@ -125,8 +129,7 @@ export class NftRules extends Reconciler<TableOptions> {
     await forEachSliced(applied.values(), count, this.#given.timeSlice);
     this.#counts.takeChanges();
     this.#ruleset = this.#rulesetFor(options);
-    this.#toEvict.clear();
-    for (const protocol of toEvict) this.#toEvict.add(protocol);
+    this.#evictions.reset(toEvict);
     // Chains, rules and sets are few: they are compared before anything else.
     if (!isCurrent) this.noteStructure([]);
     return true;
@@ -282,7 +285,7 @@ export class NftRules extends Reconciler<TableOptions> {
     const ruleset = this.#counts.version === this.#version ? before : this.#rulesetFor(options);
     const order = await runSliced(withoutGaps(edits), timeSlice);
     const replaced = ids.flatMap((id) => applied.get(id) ?? []);
-    this.#noteStale(replaced, plan);
+    this.#evictions.note(replaced, plan);
     this.#ruleset = ruleset; // before the kernel notifies of anything in it
     const transactions = this.#transactions(order, restructure(before, ruleset));
     if ((await this.#committer.attemptAll(transactions)) === 'refused') return false;
@@ -330,7 +333,7 @@ export class NftRules extends Reconciler<TableOptions> {
     this.#counts = new ReferenceCounts(
       isSettled ? undefined : { counts: this.#counts, now: this.#given.now() },
     );
-    this.#noteStale(applied.values(), plan);
+    this.#evictions.note(applied.values(), plan);
     const count = (port: ServicePortPlan): void => this.#counts.add(compileShared(port, options));
     await forEachSliced(plan.servicePorts.values(), count, this.#given.timeSlice);
     this.#counts.takeChanges();
@@ -352,17 +355,11 @@ export class NftRules extends Reconciler<TableOptions> {
     }
   }
 
-  #noteStale(before: Iterable<ServicePortPlan>, plan: Plan): void {
-    for (const protocol of protocolsToEvict(before, plan)) this.#toEvict.add(protocol);
-  }
-
-  /** What fails is left for the next sync. */
+  /** What fails, or takes its time, is left for the next sync. */
   async #evict(plan: Plan, { nodeIps = [] }: TableOptions): Promise<void> {
-    if (this.#toEvict.size === 0) return;
-    const sets = byName(this.#ruleset.sets);
-    const options = { ...this.#given, committer: this.#committer, plan, nodeIps, sets };
-    if (await evictStale(this.#toEvict, options)) this.#toEvict.clear();
-    else this.#report.count(CLEANUP_FAILURES);
+    const outcome = await this.#evictions.evict({ plan, nodeIps, sets: byName(this.#ruleset.sets) });
+    if (outcome === 'later') this.#report.retryAfter(EVICTION_MS);
+    if (outcome === 'failed') this.#report.count(CLEANUP_FAILURES);
   }
 
   /** Elements that belong to several service ports, or to none. */

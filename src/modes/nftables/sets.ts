@@ -1,6 +1,7 @@
 /** Sets and their elements, between our words and the kernel's. */
 import { declarationOf } from './rules/print.ts';
-import { type Element, type ElementKey, isOfIntervals, type KeyList, type TableSet } from './rules/table.ts';
+import { isOfIntervals } from './rules/table.ts';
+import type { Element, ElementKey, FrontendPlace, KeyList, TableSet } from './rules/table.ts';
 import { type Cidr, type Family, parseCidr } from '../../model/ip.ts';
 import {
   ATTRIBUTE_HEADER_BYTES,
@@ -9,7 +10,8 @@ import {
   malformedMessage,
   viewOf,
 } from '../../netlink/codec.ts';
-import { decodeIp, protocolByte, rangeOf } from '../../netlink/inet.ts';
+import { decodeIp, protocolByte, rangeOf, writeIp } from '../../netlink/inet.ts';
+import type { ElementFilter } from '../../netlink/worker/elementFilter.ts';
 import type { SetSpec } from '../../netlink/nftables/setSpec.ts';
 import { ElementList } from '../../netlink/nftables/elementList.ts';
 import type { SetElement } from '../../netlink/nftables/elements.ts';
@@ -60,6 +62,28 @@ export function listOf(set: TableSet, elements: readonly Element[], keysOnly: bo
     list.end();
   }
   return list;
+}
+
+/** By what was dialled: an address and a port behind the client's address, or the port of any address. */
+export function affinityFilter(frontends: readonly FrontendPlace[], family: Family): ElementFilter {
+  const bytes = family === 'IPv4' ? 4 : 16;
+  const exact = frontends.flatMap(({ address, port }) => (address === undefined ? [] : [{ address, port }]));
+  const ports = frontends.filter(({ address }) => address === undefined);
+  const width = bytes + PORT_BYTES;
+  const values = new Uint8Array(exact.length * width);
+  for (const [index, { address, port }] of exact.entries()) {
+    writeIp(address, values, index * width);
+    viewOf(values).setUint16(index * width + bytes, port);
+  }
+  const portValues = new Uint8Array(ports.length * PORT_BYTES);
+  for (const [index, { port }] of ports.entries()) viewOf(portValues).setUint16(index * PORT_BYTES, port);
+  return {
+    kind: 'elements',
+    parts: [
+      { offset: bytes, width, values },
+      { offset: 2 * bytes, width: PORT_BYTES, values: portValues },
+    ],
+  };
 }
 
 const KEY_OFFSET = 3 * ATTRIBUTE_HEADER_BYTES;

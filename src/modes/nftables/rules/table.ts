@@ -206,6 +206,12 @@ export interface DifferingElement {
   readonly isMissing: boolean;
 }
 
+/** What clients dial; without an address, a node port. */
+export interface FrontendPlace {
+  readonly address: Ip | undefined;
+  readonly port: number;
+}
+
 export interface NftClient {
   /** `only`: elements of these sets alone are read. `undefined`: there is no such table. */
   inspect(wanted: Ruleset, only?: ReadonlySet<string>): Promise<TableState | undefined>;
@@ -223,8 +229,11 @@ export interface NftClient {
    * not. `undefined`: there are some that we cannot represent.
    */
   others(set: TableSet, keys: KeyList): Promise<readonly Element[] | undefined>;
-  /** Every entry of this protocol. */
-  affinityEntries(protocol: Protocol): Promise<readonly AffinityEntry[]>;
+  /** Entries of this protocol at these frontends; unset: all of them. Read while commits go on. */
+  affinityEntries(
+    protocol: Protocol,
+    frontends?: readonly FrontendPlace[],
+  ): Promise<readonly AffinityEntry[]>;
 }
 
 export interface ElementChanges {

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AffinityEntry } from '../../../../src/modes/nftables/rules/table.ts';
 import { ip } from '../../../plan/given.ts';
+import { settle } from '../../../time/fakeClock.ts';
 import { CLIENT, client } from './clients.ts';
 import { Harness } from './harness.ts';
 
@@ -132,4 +133,69 @@ test("a node port remembers on each address of the node, also on one that is a s
   const first = harness.kernel.connect(packet, [node]);
   expect(harness.kernel.connect(packet, [node])).toBe(first);
   expect(clients(harness)).toEqual([`203.0.113.9 ${first}`]);
+});
+
+describe('entries that take long to read', () => {
+  /** The kernel answers when it is told to. */
+  async function slow(): Promise<{ harness: Harness; answer: () => void }> {
+    const harness = await withTwoClients();
+    const next = new Harness({
+      kernel: harness.kernel,
+      cluster: harness.cluster,
+      wait: () => Promise.resolve(),
+    });
+    await next.sync();
+    const waiting: (() => void)[] = [];
+    const read = harness.kernel.affinityEntries.bind(harness.kernel);
+    harness.kernel.affinityEntries = async (...asked) => {
+      await new Promise<void>((resolve) => {
+        waiting.push(resolve);
+      });
+      return read(...asked);
+    };
+    return { harness: next, answer: () => waiting.splice(0).forEach((go) => go()) };
+  }
+
+  test('a sync does not wait for them, and asks for another one', async () => {
+    const { harness, answer } = await slow();
+    const report = await harness.sync(ONE);
+    expect(report.retryAfterMs).toBe(1000);
+    expect(clients(harness)).toHaveLength(2);
+    answer();
+    await settle();
+    expect(clients(harness)).toEqual(['203.0.113.2 10.1.0.2']);
+    // For the pool size that nobody uses any more.
+    expect((await harness.sync()).retryAfterMs).toBe(5000);
+  });
+
+  test('what is lost meanwhile is evicted afterwards', async () => {
+    const { harness, answer } = await slow();
+    await harness.sync(ONE);
+    await harness.sync('a/x-1 of x 80 | 10.1.0.3 node-b');
+    answer();
+    await settle();
+    answer();
+    await settle();
+    expect(clients(harness)).toEqual([]);
+  });
+});
+
+test('only the entries of the frontends that lost something are read', async () => {
+  const harness = await withTwoClients();
+  const asked: unknown[] = [];
+  const read = harness.kernel.affinityEntries.bind(harness.kernel);
+  harness.kernel.affinityEntries = (...all) => {
+    asked.push(all);
+    return read(...all);
+  };
+  await harness.sync(ONE);
+  expect(asked).toEqual([
+    [
+      'TCP',
+      [
+        { address: '10.96.0.1', port: 80 },
+        { address: undefined, port: 30_080 },
+      ],
+    ],
+  ]);
 });

@@ -10,6 +10,7 @@ import type {
   DifferingElement,
   Element,
   ForeignElement,
+  FrontendPlace,
   KeyList,
   NftClient,
   Ruleset,
@@ -156,10 +157,17 @@ export class FakeNftKernel implements NftClient {
     return elements.filter(({ key }) => !keys.printed.has(printKey(key)));
   }
 
-  async affinityEntries(protocol: Protocol): Promise<readonly AffinityEntry[]> {
+  async affinityEntries(
+    protocol: Protocol,
+    frontends?: readonly FrontendPlace[],
+  ): Promise<readonly AffinityEntry[]> {
     this.before();
     this.clientReads++;
-    return this.clients(affinityMap(protocol));
+    const places = frontends && new Set(frontends.map(({ address, port }) => `${address} ${port}`));
+    return this.clients(affinityMap(protocol)).filter(
+      ({ destination, port }) =>
+        !places || places.has(`${destination} ${port}`) || places.has(`undefined ${port}`),
+    );
   }
 
   /** Who is in a map of affinity. */

@@ -39,6 +39,8 @@ export interface HarnessOptions {
   readonly firstChunk?: number;
   /** Of what is written. */
   readonly record?: ApplyRecord;
+  /** How long a sync waits for what may take long; unset: until it is done. */
+  readonly wait?: () => Promise<void>;
   /** A second table, in a kernel of its own. */
   readonly backstop?: FakeNftKernel;
 }
@@ -68,6 +70,7 @@ export class Harness {
     this.#writer = new NftRules({
       client: given.client ?? this.kernel,
       now,
+      ...(given.wait && { wait: given.wait }),
       ...(given.firstChunk !== undefined && { firstChunk: given.firstChunk }),
       record: given.record,
     });
