@@ -76,7 +76,8 @@ class Machine {
       differing: (...args) => this.kernel.differing(...args),
       lookUp: (...args) => this.kernel.lookUp(...args),
       sizes: (...args) => this.kernel.sizes(...args),
-      scan: (...args) => this.kernel.scan(...args),
+      keyList: () => this.kernel.keyList(),
+      others: (...args) => this.kernel.others(...args),
     };
   }
 
