@@ -12,16 +12,20 @@ import type {
   ToProxy,
   ToServer,
 } from './messages.ts';
-import { printReport } from './report.ts';
+import { percentiles } from './meters.ts';
+import { printReport, type Report } from './report.ts';
+import type { Encoding } from '../../src/sources/api/encoding.ts';
 
 const CERTIFICATES = fileURLToPath(new URL('../test/support/apiServer/certs', import.meta.url));
 const SERVER = fileURLToPath(new URL('bench-api-server.js', import.meta.url));
 const PROXY = fileURLToPath(new URL('bench-api-proxy.js', import.meta.url));
 
 const OPTIONS = ['--services', '--endpoints', '--churn-seconds', '--rate', '--replace', '--min-sync-period'];
+const STARTS = 5;
 
 export async function apiCommand(args: readonly string[]): Promise<void> {
-  refuseUnknown(args, OPTIONS, ['--pages']);
+  refuseUnknown(args, OPTIONS, ['--pages', '--json']);
+  const encoding: Encoding = args.includes('--json') ? 'json' : 'protobuf';
   const minSyncPeriodMs = numberOption(args, '--min-sync-period', 0);
   if (!existsSync(SERVER))
     throw new Error('this benchmark needs a whole checkout: its API server is with the tests');
@@ -43,13 +47,10 @@ export async function apiCommand(args: readonly string[]): Promise<void> {
   } satisfies ServerOptions);
   try {
     const listening = await server.told('listening');
+    const reach = { port: listening.port, ca: `${CERTIFICATES}/ca.crt`, minSyncPeriodMs };
+    const toPlan = await compareEncodings(reach);
     progress('start, then 20 s of rest');
-    const proxy = new Child<FromProxy, ToProxy>(PROXY, {
-      port: listening.port,
-      ca: `${CERTIFICATES}/ca.crt`,
-      minSyncPeriodMs,
-      encoding: 'protobuf',
-    } satisfies ProxyOptions);
+    const proxy = new Child<FromProxy, ToProxy>(PROXY, { ...reach, encoding } satisfies ProxyOptions);
     try {
       const start = await proxy.told('started');
       progress(`${churn.rate} changes a second for ${churn.seconds} s`);
@@ -59,13 +60,32 @@ export async function apiCommand(args: readonly string[]): Promise<void> {
       proxy.tell({ kind: 'end' });
       const end = await proxy.told('ended');
       progress('');
-      process.stdout.write(printReport({ size, streamsLists, listening, churn, changes, start, end }));
+      process.stdout.write(
+        printReport({ size, streamsLists, encoding, listening, churn, changes, start, end, toPlan }),
+      );
     } finally {
       proxy.end();
     }
   } finally {
     server.end();
   }
+}
+
+/** CPU from the first answer to the first plan, of some starts in each encoding, in turns. */
+async function compareEncodings(reach: Omit<ProxyOptions, 'encoding'>): Promise<Report['toPlan']> {
+  const cpuMs: Record<Encoding, number[]> = { json: [], protobuf: [] };
+  for (let round = 0; round < STARTS; round++) {
+    for (const encoding of ['json', 'protobuf'] as const) {
+      progress(`${encoding}: start ${round + 1} of ${STARTS}, to the first plan`);
+      const proxy = new Child<FromProxy, ToProxy>(PROXY, { ...reach, encoding } satisfies ProxyOptions);
+      try {
+        cpuMs[encoding].push((await proxy.told('planned')).cpuMs);
+      } finally {
+        proxy.end();
+      }
+    }
+  }
+  return { json: percentiles(cpuMs.json), protobuf: percentiles(cpuMs.protobuf) };
 }
 
 /** A process that this one has started, and what they tell each other. */

@@ -79,6 +79,8 @@ export type FromServer =
 export type ToServer = { readonly kind: 'churn' } & Churn;
 
 export type FromProxy =
+  /** The first plan is complete. CPU since the first answer of the API server. */
+  | { readonly kind: 'planned'; readonly cpuMs: number }
   | ({ readonly kind: 'started' } & StartReport)
   | ({ readonly kind: 'ended' } & ChurnReport);
 /** `begin`: changes are about to come. `end`: the last one has been sent. */

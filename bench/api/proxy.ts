@@ -28,10 +28,19 @@ const log = createLog({ verbosity: 0, format: 'text' });
 async function main(options: ProxyOptions): Promise<void> {
   limitMemory(); // as the daemon does
   const stopwatch = new Stopwatch();
+  let answeredAt: number | undefined;
+  stopwatch.onFirstPlan = () => tell({ kind: 'planned', cpuMs: cpuMs() - (answeredAt ?? 0) });
   const blocks = new BlockMeter();
   const runners = FAMILIES.map((family) => makeLoop(family, stopwatch, options.minSyncPeriodMs));
   const proxy = new DualStackProxier({ nodeName: NODE_NAME, runners, log });
-  const client = new ApiClient({ access: accessTo(options), clock: systemClock, encoding: options.encoding });
+  const client = new ApiClient({
+    access: accessTo(options),
+    clock: systemClock,
+    encoding: options.encoding,
+    onDiagnostic: ({ kind }) => {
+      if (kind === 'request') answeredAt ??= cpuMs();
+    },
+  });
   const source = new ApiSource({ client, nodeName: NODE_NAME, clock: systemClock });
   blocks.start();
   for (const runner of runners) runner.start();

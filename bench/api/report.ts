@@ -1,28 +1,33 @@
 /** The numbers as a table, with the budgets beside them. */
 import { printColumns } from '../../src/cli/table.ts';
+import type { Encoding } from '../../src/sources/api/encoding.ts';
 import type { Churn, ChurnReport, Listening, Percentiles, ServerOptions, StartReport } from './messages.ts';
 
 export interface Report {
   readonly size: Pick<ServerOptions, 'services' | 'endpoints'>;
   readonly streamsLists: boolean;
+  readonly encoding: Encoding;
   readonly listening: Listening;
   readonly churn: Churn;
   readonly changes: number;
   readonly start: StartReport;
   readonly end: ChurnReport;
+  /** CPU from the first answer to the first plan, in milliseconds. */
+  readonly toPlan: Readonly<Record<Encoding, Percentiles>>;
 }
 
 const MEBIBYTE = 1024 * 1024;
 
 export function printReport(report: Report): string {
-  const { size, streamsLists, listening, churn } = report;
+  const { size, streamsLists, encoding, listening, churn } = report;
   const world = `${size.services} services × ${size.endpoints} endpoints from an API server, over TLS`;
   const objects = `a Service has ${listening.serviceBytes} B of JSON, an EndpointSlice ${listening.sliceBytes} B`;
   const replaced = churn.replace > 0 ? ` and ${churn.replace} services replaced` : '';
-  const header = `${world}, ${streamsLists ? 'streamed' : 'not streamed'}; ${objects}`;
+  const header = `${world}, ${streamsLists ? 'streamed' : 'not streamed'}, as ${encoding === 'json' ? 'JSON' : encoding}; ${objects}`;
   return [
     `${header}\n`,
     printColumns(['START', '', 'BUDGET'], startRows(report.start)),
+    printColumns(['CPU FROM THE FIRST ANSWER TO THE FIRST PLAN', '', 'BUDGET'], encodingRows(report.toPlan)),
     printColumns(
       [`${churn.rate} CHANGES A SECOND${replaced.toUpperCase()}, FOR ${churn.seconds} S`, '', 'BUDGET'],
       churnRows(report),
@@ -43,6 +48,14 @@ function startRows(start: StartReport): readonly (readonly string[])[] {
     ['heap in use after a collection', mebibytes(start.live.heap)],
     ['resident after a collection', mebibytes(start.live.resident)],
     ['CPU at rest', `${(start.idleShare * 100).toFixed(2)} % of a core`, 'none'],
+  ];
+}
+
+function encodingRows({ json, protobuf }: Report['toPlan']): readonly (readonly string[])[] {
+  return [
+    ['from JSON', spread(json)],
+    ['from protobuf', spread(protobuf)],
+    ['protobuf, of JSON', (protobuf.p50 / json.p50).toFixed(2), '0.50'],
   ];
 }
 

@@ -7,6 +7,7 @@ export class Stopwatch {
   /** The first transaction is complete. */
   readonly started: Promise<void>;
   #onStarted: () => void = () => {};
+  onFirstPlan: () => void = () => {};
   readonly #begun = performance.now();
   #listedAt = 0;
   #firstPlannedAt = 0;
@@ -41,6 +42,7 @@ export class Stopwatch {
 
   planned(): void {
     const now = performance.now();
+    if (this.#firstPlannedAt === 0) this.onFirstPlan();
     this.#firstPlannedAt ||= now;
     for (const at of this.#waiting) this.#toPlan.push(now - at);
     this.#inPlan = this.#waiting;

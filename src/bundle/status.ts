@@ -82,6 +82,7 @@ const STATUS: Shape = fields({
 const RESOURCE: Shape = fields({
   resource: 'text',
   hasListed: 'flag',
+  encoding: maybe('text'),
   failingSince: maybe('text'),
   reason: maybe('text'),
 });

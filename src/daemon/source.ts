@@ -153,9 +153,10 @@ async function openApi(options: SourceOptions): Promise<OpenedSource> {
       kind: 'api',
       server: access.server.origin,
       reconnects: health.reconnects,
-      resources: health.resources().map(({ resource, hasListed, since, reason }) => ({
+      resources: health.resources().map(({ resource, hasListed, encoding, since, reason }) => ({
         resource,
         hasListed,
+        ...(encoding !== undefined && { encoding }),
         ...(since !== undefined && { failingSince: since }),
         ...(reason !== undefined && { reason }),
       })),
@@ -179,8 +180,8 @@ function logDiagnostic(log: Log, diagnostic: ResourceDiagnostic): void {
   const detail = (message: string, fields: object): void => log.verbose(2, message, { resource, ...fields });
   switch (kind) {
     case 'listEnded': {
-      const { how, objects, durationMs } = diagnostic;
-      return info('Caches are synced', { how, objects, milliseconds: Math.round(durationMs) });
+      const { how, encoding, objects, durationMs } = diagnostic;
+      return info('Caches are synced', { how, encoding, objects, milliseconds: Math.round(durationMs) });
     }
     case 'backingOff': {
       const { delayMs, next, failure: err } = diagnostic;
@@ -195,7 +196,10 @@ function logDiagnostic(log: Log, diagnostic: ResourceDiagnostic): void {
     case 'listStarted':
       return detail('Listing', { how: diagnostic.how });
     case 'watchStarted':
-      return detail('Watching', { resourceVersion: diagnostic.resourceVersion });
+      return detail('Watching', {
+        resourceVersion: diagnostic.resourceVersion,
+        encoding: diagnostic.encoding,
+      });
     case 'watchEnded':
       return detail('Watch ended', { events: diagnostic.events, err: diagnostic.failure?.message });
   }

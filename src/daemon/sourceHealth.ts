@@ -3,6 +3,7 @@
  *
  * Without it a proxy whose API server refuses one resource looks like one that has nothing to do.
  */
+import type { Encoding } from '../sources/api/encoding.ts';
 import type { ResourceHealth } from '../telemetry/http/health.ts';
 import { type TimestampSource, printTime } from '../telemetry/http/timestamp.ts';
 import type { JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
@@ -30,6 +31,8 @@ interface ResourceState {
   resumedAt: number | undefined;
   /** Since the last watch began. */
   hasFailed: boolean;
+  /** Of the last answer that it was listed or is watched with. */
+  encoding: Encoding | undefined;
 }
 
 const REPEAT_MS = 60_000;
@@ -59,6 +62,7 @@ export class SourceHealth {
       case 'listEnded':
         state.hasListed = true;
         state.needsList = false;
+        state.encoding = diagnostic.encoding;
         this.#succeeded(state);
         return;
       case 'watchEnded':
@@ -66,6 +70,7 @@ export class SourceHealth {
         if (diagnostic.failure && state.hasListed) state.hasFailed = true;
         return;
       case 'watchStarted':
+        state.encoding = diagnostic.encoding;
         if (state.hasFailed) this.#reconnects++;
         state.hasFailed = false;
         if (!state.hasListed || state.needsList) return;
@@ -77,9 +82,10 @@ export class SourceHealth {
   }
 
   resources(): readonly ResourceHealth[] {
-    return [...this.#resources.values()].map(({ resource, hasListed, failing, resumedAt }) => ({
+    return [...this.#resources.values()].map(({ resource, hasListed, failing, resumedAt, encoding }) => ({
       resource,
       hasListed,
+      ...(encoding !== undefined && { encoding }),
       ...(failing && resumedAt === undefined && { since: failing.since, reason: failing.failure.message }),
     }));
   }
@@ -97,7 +103,7 @@ export class SourceHealth {
   #stateOf(resource: string): ResourceState {
     const known = this.#resources.get(resource);
     if (known) return known;
-    const unknown = { failing: undefined, resumedAt: undefined, hasFailed: false };
+    const unknown = { failing: undefined, resumedAt: undefined, hasFailed: false, encoding: undefined };
     const state = { resource, hasListed: false, needsList: true, ...unknown };
     this.#resources.set(resource, state);
     this.#options.metrics.resourceUp(resource, false);

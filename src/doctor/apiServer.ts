@@ -1,5 +1,6 @@
 /** The API server: whether the proxy can list and watch it, and whether the clocks agree. */
 import type { ResourceStatus, SourceStatus } from '../explain/status.ts';
+import { encodingText } from '../explain/statusText.ts';
 import { durationText } from '../text/ages.ts';
 import type { GroupFindings } from './group.ts';
 
@@ -48,7 +49,9 @@ export function checkSource(group: GroupFindings, source: SourceStatus, now: num
     });
   }
   if (source.resources.every(({ hasListed, failingSince }) => hasListed && failingSince === undefined))
-    group.fine(`${source.server}: everything is listed and watched; ${source.reconnects} reconnects`);
+    group.fine(
+      `${source.server}: everything is listed and watched${encodingText(source.resources)}; ${source.reconnects} reconnects`,
+    );
   const quiet = source.lastEventAt === undefined ? undefined : now - source.lastEventAt;
   if (quiet !== undefined && quiet > QUIET_MS)
     group.found({

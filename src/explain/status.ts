@@ -57,6 +57,8 @@ export interface ResourceStatus {
   readonly resource: string;
   /** At least once. Until then there is nothing to serve. */
   readonly hasListed: boolean;
+  /** What its objects come as; unset before the first answer. */
+  readonly encoding?: 'protobuf' | 'json';
   /** Since when it cannot be listed or watched; unset where it can. */
   readonly failingSince?: string;
   readonly reason?: string;

@@ -1,6 +1,13 @@
 /** The status of a running proxy in words: what `status` says, part by part. */
 import { ago, counted, durationText, grouped } from '../text/ages.ts';
-import type { FamilyStatus, StartStatus, SourceStatus, Status, SyncStatus } from './status.ts';
+import type {
+  FamilyStatus,
+  ResourceStatus,
+  StartStatus,
+  SourceStatus,
+  Status,
+  SyncStatus,
+} from './status.ts';
 
 export interface StatusPart {
   /** `API server`, `IPv4`, `last sync` */
@@ -58,6 +65,12 @@ function isPlanOnly({ answeredBy }: Status): boolean {
   return answeredBy?.kind === 'plan';
 }
 
+/** ` (protobuf)`; nothing before the first answer. */
+export function encodingText(resources: readonly ResourceStatus[]): string {
+  const encodings = [...new Set(resources.flatMap(({ encoding }) => encoding ?? []))].sort();
+  return encodings.length === 0 ? '' : ` (${encodings.join(' and ').replace('json', 'JSON')})`;
+}
+
 function sourcePart(source: SourceStatus, now: number): StatusPart {
   const last =
     source.lastEventAt === undefined ? 'no event yet' : `last event ${ago(source.lastEventAt, now)}`;
@@ -75,7 +88,10 @@ function sourcePart(source: SourceStatus, now: number): StatusPart {
   });
   return {
     name: 'API server',
-    lines: [`${source.server}; ${last}, ${counted(source.reconnects, 'reconnect')}`, ...failing],
+    lines: [
+      `${source.server}${encodingText(source.resources)}; ${last}, ${counted(source.reconnects, 'reconnect')}`,
+      ...failing,
+    ],
     at: source.lastEventAt,
   };
 }

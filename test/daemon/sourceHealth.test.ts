@@ -34,13 +34,14 @@ function failed(resource: string, kind: FailureKind, next: 'list' | 'watch'): Re
 
 function listed(resource: string): ResourceDiagnostic {
   const numbers = { objects: 1, requests: 1, durationMs: 1, resourceVersion: '1' };
-  return { kind: 'listEnded', resource, how: 'pages', ...numbers };
+  return { kind: 'listEnded', resource, how: 'pages', encoding: 'protobuf', ...numbers };
 }
 
 const watching = (resource: string): ResourceDiagnostic => ({
   kind: 'watchStarted',
   resource,
   resourceVersion: '1',
+  encoding: 'protobuf',
 });
 const listing = (resource: string): ResourceDiagnostic => ({ kind: 'listStarted', resource, how: 'stream' });
 
@@ -66,6 +67,7 @@ describe('a resource that cannot be listed', () => {
     expect(health.resources()).toEqual([
       {
         resource: 'services',
+        encoding: 'protobuf',
         hasListed: false,
         since: '2026-11-15T03:35:30Z',
         reason: 'services: forbidden',
@@ -76,7 +78,7 @@ describe('a resource that cannot be listed', () => {
     health.note(listed('services'));
     expect(lines.at(-1)).toContain('"msg":"Listed again"');
     expect(lines.at(-1)).toContain('"seconds":200');
-    expect(health.resources()).toEqual([{ resource: 'services', hasListed: true }]);
+    expect(health.resources()).toEqual([{ resource: 'services', hasListed: true, encoding: 'protobuf' }]);
     expect(up.get('services')).toBe(true);
   });
 
@@ -96,7 +98,7 @@ describe('a watch that ends', () => {
     health.note(listed('services'));
     health.note(failed('services', 'unreachable', 'watch'));
     health.note(watching('services'));
-    expect(health.resources()).toEqual([{ resource: 'services', hasListed: true }]);
+    expect(health.resources()).toEqual([{ resource: 'services', hasListed: true, encoding: 'protobuf' }]);
     await pass(200);
     expect(lines).toHaveLength(1);
     expect(clock.pending).toBe(0);

@@ -16,7 +16,13 @@ export const FULL_STATUS: Status = {
     lastEventAt: 1_790_000_090_000,
     reconnects: 2,
     resources: [
-      { resource: 'services', hasListed: true, failingSince: '2026-11-16T14:03:12Z', reason: 'silent' },
+      {
+        resource: 'services',
+        hasListed: true,
+        encoding: 'protobuf',
+        failingSince: '2026-11-16T14:03:12Z',
+        reason: 'silent',
+      },
     ],
   },
   families: [

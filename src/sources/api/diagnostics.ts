@@ -1,4 +1,5 @@
 /** What happens between Junction and the API server. The caller decides on logs and metrics. */
+import type { Encoding } from './encoding.ts';
 import type { ApiFailure } from './failure.ts';
 
 export type RequestMethod = 'GET' | 'POST' | 'PATCH';
@@ -39,6 +40,8 @@ export interface ListResult {
   readonly objects: number;
   readonly requests: number;
   readonly resourceVersion: string;
+  /** Of the answers. */
+  readonly encoding: Encoding;
 }
 
 /** What happens to a resource. */
@@ -47,7 +50,7 @@ export type ResourceDiagnostic = { readonly resource: string } & (
   | ({ readonly kind: 'listEnded'; readonly how: ListMethod; readonly durationMs: number } & ListResult)
   /** A streaming list failed, and an ordinary one did not. */
   | { readonly kind: 'streamingRefused'; readonly failure: ApiFailure }
-  | { readonly kind: 'watchStarted'; readonly resourceVersion: string }
+  | { readonly kind: 'watchStarted'; readonly resourceVersion: string; readonly encoding: Encoding }
   /** `failure`: nothing when the server ended it as agreed. */
   | {
       readonly kind: 'watchEnded';

@@ -3,7 +3,7 @@ import type { ApiClient, Query } from './client.ts';
 import type { ListResult } from './diagnostics.ts';
 import { ApiFailure, malformedAnswer } from './failure.ts';
 import type { RequestGuard } from './request.ts';
-import { listReader } from './encoding.ts';
+import { type Encoding, listReader } from './encoding.ts';
 import type { ReceivedObject } from './received.ts';
 import type { Resource } from './resources.ts';
 import type { ListEnvelope } from './split.ts';
@@ -33,7 +33,7 @@ export async function listPages<T>(
     ...(from === 'latest' || from === 'any' ? { limit: PAGE_SIZE } : {}),
   };
   for (let requests = 1; ; requests++) {
-    let envelope: ListEnvelope;
+    let envelope: Page;
     try {
       envelope = await readPage(client, resource, take, page, guard);
     } catch (error) {
@@ -44,8 +44,8 @@ export async function listPages<T>(
       page = firstPage(from);
       continue;
     }
-    const { resourceVersion, continueToken } = envelope;
-    if (continueToken === '') return { resourceVersion, objects: store.endList(), requests };
+    const { resourceVersion, continueToken, encoding } = envelope;
+    if (continueToken === '') return { resourceVersion, objects: store.endList(), requests, encoding };
     // The token holds the version; giving one beside it is refused.
     page = { limit: PAGE_SIZE, continue: continueToken };
   }
@@ -71,13 +71,15 @@ function isUnknownPage(error: unknown): boolean {
   return error instanceof ApiFailure && (error.kind === 'expired' || error.kind === 'unsupported');
 }
 
+type Page = ListEnvelope & { readonly encoding: Encoding };
+
 async function readPage<T>(
   client: ApiClient,
   resource: Resource<T>,
   take: (item: ReceivedObject<T>) => void,
   page: Query,
   guard: RequestGuard,
-): Promise<ListEnvelope> {
+): Promise<Page> {
   const { path, selectors, name, kind } = resource;
   const response = await client.getObjects(path, { ...selectors, ...page }, guard.signal);
   guard.touch();
@@ -93,5 +95,5 @@ async function readPage<T>(
   const isList = envelope.kind === `${kind}List` && envelope.hasItems && envelope.resourceVersion !== '';
   if (!isList)
     throw malformedAnswer(`listing ${name}: the answer is not a ${kind}List with a resourceVersion`);
-  return envelope;
+  return { ...envelope, encoding: response.encoding };
 }

@@ -6,7 +6,7 @@
  */
 import { Backoff, wait } from '../../time/wait.ts';
 import type { ListMethod, ListResult } from './diagnostics.ts';
-import type { WatchFrame } from './encoding.ts';
+import type { Encoding, WatchFrame } from './encoding.ts';
 import { ApiFailure, endedAtOnce, type FailureKind, malformedAnswer, wentBack } from './failure.ts';
 import { currentVersion, listPages, type NotOlderThan } from './list.ts';
 import { ANSWER_SILENCE_MS, AnswerLimit, guarded, type RequestGuard } from './request.ts';
@@ -131,6 +131,7 @@ export class Reflector<T> implements Waiter {
     const from = this.#notOlderThan('latest');
     const floor = typeof from === 'object' ? from : {};
     let isLive = false;
+    let encoding: Encoding = 'json';
     store.beginList();
     try {
       const lastedMs = await runWatch(
@@ -140,7 +141,10 @@ export class Reflector<T> implements Waiter {
           resourceVersion: '',
           answerMs: this.#answerLimit.ofWatch,
           onRequest: (guard) => this.#sent(guard),
-          onOpen: () => this.#answerLimit.answered(),
+          onOpen: (_, opened) => {
+            encoding = opened;
+            this.#answerLimit.answered();
+          },
           onFrame: (frame, guard) => {
             if (isLive) {
               this.#onLiveFrame(frame);
@@ -149,7 +153,8 @@ export class Reflector<T> implements Waiter {
               this.#wasOpen = true;
               guard.allow(BOOKMARK_DUE_MS);
               const { resourceVersion } = frame.object;
-              this.#listEnded('stream', begun, { resourceVersion, objects: store.endList(), requests: 1 });
+              const objects = store.endList();
+              this.#listEnded('stream', begun, { resourceVersion, objects, requests: 1, encoding });
             } else {
               this.#apply(frame);
             }

@@ -2,7 +2,7 @@
 import type { Clock } from '../../time/clock.ts';
 import type { ApiClient, Query } from './client.ts';
 import type { OnDiagnostic } from './diagnostics.ts';
-import { frameReader, type WatchFrame } from './encoding.ts';
+import { type Encoding, frameReader, type WatchFrame } from './encoding.ts';
 import { ApiFailure } from './failure.ts';
 import { guarded, type RequestGuard } from './request.ts';
 import type { Resource } from './resources.ts';
@@ -25,7 +25,7 @@ interface WatchRun<T> {
   /** The request goes out. */
   readonly onRequest: (guard: RequestGuard) => void;
   /** The server has begun to answer. */
-  readonly onOpen: (guard: RequestGuard) => void;
+  readonly onOpen: (guard: RequestGuard, encoding: Encoding) => void;
   readonly onFrame: (frame: WatchFrame<T>, guard: RequestGuard) => void;
 }
 
@@ -72,9 +72,10 @@ export async function runWatch<T>(
     guard.touch();
     if (response.status !== 200) throw await client.failureOf(response, what);
     isOpen = true;
-    onDiagnostic({ kind: 'watchStarted', resource: name, resourceVersion: run.resourceVersion });
-    run.onOpen(guard);
-    const reader = frameReader(response.encoding, resource, what);
+    const { encoding } = response;
+    onDiagnostic({ kind: 'watchStarted', resource: name, resourceVersion: run.resourceVersion, encoding });
+    run.onOpen(guard, encoding);
+    const reader = frameReader(encoding, resource, what);
     for await (const chunk of response.body) {
       guard.touch();
       for (const frame of reader.push(chunk)) {

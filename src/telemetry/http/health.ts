@@ -8,6 +8,8 @@ export interface ResourceHealth {
   readonly resource: string;
   /** At least once. Until then there is nothing to serve. */
   readonly hasListed: boolean;
+  /** What its objects come as; unset before the first answer. */
+  readonly encoding?: 'protobuf' | 'json';
   /** Since when it cannot be listed or watched, and why; unset when it can. */
   readonly since?: string;
   readonly reason?: string;

@@ -1,8 +1,5 @@
 /** What stands around an object in Kubernetes' protobuf: four bytes, and a `runtime.Unknown` that names its kind. */
 import { malformedAnswer } from '../failure.ts';
-import { ownText } from '../../../text/cursor.ts';
-import { decode } from './decode.ts';
-import { TYPE_META } from './messages.ts';
 import { BYTES, WireReader } from './wire.ts';
 
 /** `k8s` and a zero. */
@@ -12,6 +9,8 @@ export const MAGIC = Buffer.from('k8s\0');
 export const TYPE = (1 << 3) | BYTES;
 export const RAW = (2 << 3) | BYTES;
 export const CONTENT_ENCODING = (3 << 3) | BYTES;
+/** Of `TypeMeta`. */
+const KIND = (2 << 3) | BYTES;
 
 interface Enveloped {
   readonly kind: string;
@@ -38,23 +37,33 @@ function readUnknown(): Enveloped {
   let raw: Buffer | undefined;
   while (reader.at < reader.end) {
     const tag = reader.tag();
-    if (tag !== TYPE && tag !== RAW && tag !== CONTENT_ENCODING) {
-      reader.skip(tag & 7);
-      continue;
-    }
-    const end = reader.valueEnd();
-    const value = reader.bytes.subarray(reader.at, end);
-    reader.at = end;
-    if (tag === TYPE) kind = kindIn(value);
-    else if (tag === RAW) raw = value;
-    else refuseEncoding(value);
+    if (tag === TYPE) kind = readKind();
+    else if (tag === RAW) raw = readBytes();
+    else if (tag === CONTENT_ENCODING) refuseEncoding(readBytes());
+    else reader.skip(tag & 7);
   }
   if (raw === undefined) throw malformedAnswer('there is no object in it');
   return { kind, raw };
 }
 
-export function kindIn(typeMeta: Uint8Array): string {
-  return ownText(decode(TYPE_META, typeMeta), 'kind');
+function readBytes(): Buffer {
+  const end = reader.valueEnd();
+  const value = reader.bytes.subarray(reader.at, end);
+  reader.at = end;
+  return value;
+}
+
+/** Of a `TypeMeta` that begins here with its length. */
+function readKind(): string {
+  const outer = reader.enter();
+  let kind = '';
+  while (reader.at < reader.end) {
+    const tag = reader.tag();
+    if (tag === KIND) kind = reader.sharedText();
+    else reader.skip(tag & 7);
+  }
+  reader.end = outer;
+  return kind;
 }
 
 /** No server uses it; if one does, what is inside is something else than it seems. */

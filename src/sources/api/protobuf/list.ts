@@ -4,8 +4,8 @@ import { malformedAnswer } from '../failure.ts';
 import type { ListEnvelope } from '../split.ts';
 import { ByteWindow } from './byteWindow.ts';
 import { decode } from './decode.ts';
-import { CONTENT_ENCODING, kindIn, MAGIC, RAW, refuseEncoding, TYPE } from './envelope.ts';
-import { LIST_META } from './messages.ts';
+import { CONTENT_ENCODING, MAGIC, RAW, refuseEncoding, TYPE } from './envelope.ts';
+import { LIST_META, TYPE_META } from './messages.ts';
 import { BYTES, FIXED32, FIXED64, GROUP, GROUP_END, MOST_VARINT_BYTES, VARINT, WireReader } from './wire.ts';
 
 /** Of every list: tags of the fields. */
@@ -117,7 +117,7 @@ export class ListSplitter {
     this.#header = undefined;
     if (isItem) return value;
     if (isInList) this.#metadata = decode(LIST_META, value);
-    else if (tag === TYPE) this.#kind = kindIn(value);
+    else if (tag === TYPE) this.#kind = ownText(decode(TYPE_META, value), 'kind');
     else refuseEncoding(value);
     return 'none';
   }
