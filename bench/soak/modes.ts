@@ -55,6 +55,11 @@ const NFTABLES: SoakMode = {
 
 /** A service that does not change, by its cluster IP. */
 const STABLE = { iptables: '10.96.0.1/32', ip6tables: 'fd00:96::1/128' } as const;
+const JUMPS = [
+  ['PREROUTING', 'KUBE-SERVICES'],
+  ['OUTPUT', 'KUBE-SERVICES'],
+  ['POSTROUTING', 'KUBE-POSTROUTING'],
+] as const;
 /** What the legacy variant's kernel does not notify of is found within ten sync periods of a second each. */
 const LOOK_MS = 12_000;
 
@@ -69,10 +74,10 @@ function iptablesMode(name: string, variant: 'nft' | 'legacy', ...flags: readonl
     isWhole: async (node) => {
       for (const program of programs) {
         const saved = await node.run([`${program}-${variant}-save`, '-t', 'nat']);
-        const isThere = ['PREROUTING', 'OUTPUT'].every((chain) =>
-          new RegExp(`^-A ${chain} .*-j KUBE-SERVICES$`, 'm').test(saved),
-        );
-        if (!isThere || !saved.includes(` -d ${STABLE[program]} `)) return false;
+        const has = (rule: string): boolean => new RegExp(`^-A ${rule}`, 'm').test(saved);
+        if (!JUMPS.every(([chain, target]) => has(`${chain} .*-j ${target}$`))) return false;
+        if (!has('KUBE-POSTROUTING .*-j MASQUERADE') || !has('KUBE-NODEPORTS .*--dport ')) return false;
+        if (!saved.includes(` -d ${STABLE[program]} `)) return false;
       }
       return true;
     },

@@ -170,8 +170,14 @@ class Soak {
     const work = async (): Promise<void> =>
       void (await this.#node.host.exec(argv, stdin === undefined ? {} : { stdin }));
     if (!isHole) await work();
-    else if (this.#draw(DEAD) > 0) await this.#traffic.hole('repaired', work);
+    else if (this.#draw(DEAD) > 0) await this.#traffic.hole('repaired', () => this.#repaired(work));
     else await this.#tamperWithTheDead(work);
+  }
+
+  /** That every service answers is not enough without a backstop: what is missing may matter to one endpoint only. */
+  async #repaired(work: () => Promise<void>): Promise<void> {
+    await work();
+    if (!this.#options.mode.hasBackstop) await this.#node.whole();
   }
 
   /** Nobody is there to repair it, and the backstop went with the process. */
