@@ -5,18 +5,23 @@ import { asBuffer } from './wire.ts';
 /** etcd holds no object above 1.5 MiB by default; what is ten times that is none. */
 const MOST_BYTES = 16 * 1024 * 1024;
 
+const NOTHING = Buffer.alloc(0);
+
 /**
- * Holds no more than one piece, and joins the chunks of a piece once, when all of it is there: a piece that comes
- * byte by byte costs as much as its length.
+ * Holds no more than one piece. Only a piece that lies in several chunks is copied, and that once, when all of it is
+ * there: one that comes byte by byte costs as much as its length.
  */
 export class ByteWindow {
-  /** What has arrived and was not taken. */
-  bytes: Buffer = Buffer.alloc(0);
+  /** What can be read, from `at` on. */
+  bytes: Buffer = NOTHING;
   at = 0;
+  /** The rest of the last chunk, after a piece that ends in it. */
+  #rest: Buffer = NOTHING;
+  /** The beginning of a piece. */
   #parts: Buffer[] = [];
   #held = 0;
-  /** So many bytes must have arrived before reading makes sense. */
-  #needed = 1;
+  /** How long that piece is. */
+  #needed = 0;
   readonly #most: number;
 
   constructor(mostBytes = MOST_BYTES) {
@@ -29,30 +34,25 @@ export class ByteWindow {
 
   /** Nothing is held. */
   get isEmpty(): boolean {
-    return this.#held === 0 && this.left === 0;
+    return this.#held === 0 && this.left === 0 && this.#rest.length === 0;
   }
 
-  /** True: there is enough to read on. */
+  /** True: there is something to read. */
   push(chunk: Uint8Array): boolean {
-    const part = asBuffer(chunk);
-    this.#parts.push(part);
-    this.#held += part.length;
-    if (this.#held < this.#needed) return false;
-    this.bytes = this.#parts.length === 1 ? part : Buffer.concat(this.#parts, this.#held);
-    this.at = 0;
-    this.#parts = [];
-    this.#held = 0;
-    return true;
+    return this.#fill(asBuffer(chunk));
   }
 
-  /** Waits for more: until there are so many bytes from here on. */
-  wait(length: number): void {
-    const rest = this.bytes.subarray(this.at);
-    this.#parts = rest.length === 0 ? [] : [rest];
-    this.#held = rest.length;
+  /** So many bytes are needed from here on. True: they are there now; else they may be after the next chunk. */
+  wait(length: number): boolean {
+    const piece = this.bytes.subarray(this.at);
+    const rest = this.#rest;
+    this.#rest = NOTHING;
+    this.#parts = piece.length === 0 ? [] : [piece];
+    this.#held = piece.length;
     this.#needed = length;
-    this.bytes = Buffer.alloc(0);
+    this.bytes = NOTHING;
     this.at = 0;
+    return rest.length > 0 && this.#fill(rest);
   }
 
   /** The next bytes, if they are there. */
@@ -62,5 +62,26 @@ export class ByteWindow {
     const from = this.at;
     this.at += length;
     return this.bytes.subarray(from, this.at);
+  }
+
+  #fill(chunk: Buffer): boolean {
+    if (this.#held === 0) {
+      this.bytes = chunk;
+      this.at = 0;
+      return chunk.length > 0;
+    }
+    const missing = this.#needed - this.#held;
+    if (chunk.length < missing) {
+      this.#parts.push(chunk);
+      this.#held += chunk.length;
+      return false;
+    }
+    this.#parts.push(chunk.subarray(0, missing));
+    this.bytes = Buffer.concat(this.#parts, this.#needed);
+    this.at = 0;
+    this.#rest = chunk.subarray(missing);
+    this.#parts = [];
+    this.#held = 0;
+    return true;
   }
 }

@@ -21,17 +21,16 @@ export class FrameSplitter {
   /** The frames that this chunk completes. They are parts of it, or of a copy: good until the next chunk. */
   *push(chunk: Uint8Array): Generator<Uint8Array> {
     const window = this.#window;
-    if (!window.push(chunk)) return;
-    for (;;) {
+    let isThere = window.push(chunk);
+    while (isThere) {
       this.#length ??= window.take(LENGTH_BYTES, 'a length')?.readUInt32BE();
-      const needed = this.#length ?? LENGTH_BYTES;
       const frame = this.#length === undefined ? undefined : window.take(this.#length, 'a watch frame');
       if (frame === undefined) {
-        window.wait(needed);
-        return;
+        isThere = window.wait(this.#length ?? LENGTH_BYTES);
+      } else {
+        this.#length = undefined;
+        yield frame;
       }
-      this.#length = undefined;
-      yield frame;
     }
   }
 

@@ -40,14 +40,19 @@ export class ListSplitter {
 
   /** The items that this chunk completes. They are parts of it, or of a copy: good until the next chunk. */
   *push(chunk: Uint8Array): Generator<Uint8Array> {
-    if (!this.#window.push(chunk)) return;
-    while (this.#isBegun || this.#begin()) {
-      this.#header ??= this.#readHeader();
-      if (this.#header === undefined) return;
-      const value = this.#readValue(this.#header);
-      if (value === undefined) return;
-      if (value !== 'none') yield value;
+    let isThere = this.#window.push(chunk);
+    while (isThere) {
+      const step = this.#step();
+      if (typeof step === 'number') isThere = this.#window.wait(step);
+      else if (step !== 'none') yield step;
     }
+  }
+
+  /** An item; `none` for what is not one; how many bytes are needed, where there are too few. */
+  #step(): Uint8Array | 'none' | number {
+    if (!this.#isBegun) return this.#begin();
+    this.#header ??= this.#readHeader();
+    return this.#header === undefined ? this.#window.left + 1 : this.#readValue(this.#header);
   }
 
   /** Call at the end of the body. */
@@ -62,22 +67,18 @@ export class ListSplitter {
     };
   }
 
-  #begin(): boolean {
+  #begin(): 'none' | number {
     const magic = this.#window.take(MAGIC.length, 'the list');
-    if (magic === undefined) this.#window.wait(MAGIC.length);
-    else if (!MAGIC.equals(magic))
-      throw malformedAnswer("the list does not begin as Kubernetes' protobuf does");
-    this.#isBegun = magic !== undefined;
-    return this.#isBegun;
+    if (magic === undefined) return MAGIC.length;
+    if (!MAGIC.equals(magic)) throw malformedAnswer("the list does not begin as Kubernetes' protobuf does");
+    this.#isBegun = true;
+    return 'none';
   }
 
   /** Nothing: more has to come. */
   #readHeader(): Header | undefined {
     const window = this.#window;
-    if (window.left < MOST_HEADER_BYTES && !isHeader(window.bytes, window.at)) {
-      window.wait(window.left + 1);
-      return undefined;
-    }
+    if (window.left < MOST_HEADER_BYTES && !isHeader(window.bytes, window.at)) return undefined;
     const isInList = this.#listLeft > 0;
     reader.load(window.bytes);
     try {
@@ -97,8 +98,7 @@ export class ListSplitter {
     }
   }
 
-  /** An item; `none` for what is not one; nothing where more has to come. */
-  #readValue({ tag, length, isInList }: Header): Uint8Array | 'none' | undefined {
+  #readValue({ tag, length, isInList }: Header): Uint8Array | 'none' | number {
     if (!isInList && tag === RAW) {
       this.#header = undefined;
       if (this.#hasList) throw malformedAnswer('the answer has two lists');
@@ -110,10 +110,7 @@ export class ListSplitter {
     if (!isRead) return this.#pass(length);
     const isItem = isInList && tag === ITEM;
     const value = this.#window.take(length, isItem ? 'an item of the list' : 'a field of the list');
-    if (value === undefined) {
-      this.#window.wait(length);
-      return undefined;
-    }
+    if (value === undefined) return length;
     this.#header = undefined;
     if (isItem) return value;
     if (isInList) this.#metadata = decode(LIST_META, value);
@@ -123,7 +120,7 @@ export class ListSplitter {
   }
 
   /** Skips a value that nobody reads, without holding it. */
-  #pass(length: number): 'none' | undefined {
+  #pass(length: number): 'none' | number {
     const window = this.#window;
     const count = Math.min(length, window.left);
     window.at += count;
@@ -132,8 +129,7 @@ export class ListSplitter {
       return 'none';
     }
     if (this.#header !== undefined) this.#header = { ...this.#header, length: length - count };
-    window.wait(1);
-    return undefined;
+    return 1;
   }
 }
 
