@@ -241,9 +241,10 @@ export class NetlinkNftClient implements NftClient {
     for (let tries = 1; ; tries++) {
       const end = await this.#channel.scan(getElements({ ...this.#place, set: set.name }), filter, take);
       if (isAbsent(end)) return [];
-      // One that was moved while it was read may be missing.
-      if (end.kind === 'answered' && (!end.interrupted || tries === TRIES)) return entries;
-      if (end.kind === 'refused' && end.name !== 'EINTR') messagesOf(end, 'the affinity entries');
+      // What interrupts it are commits to other sets. Packets add entries all the time, and the kernel does not say so.
+      if (end.kind === 'answered') return entries;
+      if (!TRANSIENT.test(end.name) || tries === TRIES)
+        throw new JunctionError('NETLINK_FAILED', `netlink: cannot list the affinity entries: ${end.name}`);
       entries.length = 0;
     }
   }
