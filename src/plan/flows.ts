@@ -44,25 +44,32 @@ export interface FlowReview {
   isStale(flow: Flow): boolean;
 }
 
-/** Looks at what these changes concern. */
-export function reviewChanges(
-  changes: readonly PlanChange[],
+/** Looks at what these changes concern. Yields after each: there may be tens of thousands. */
+export function* reviewChanges(
+  changes: Iterable<PlanChange>,
   plan: Plan,
   localIps: readonly Ip[],
-): FlowReview {
+): Generator<void, FlowReview> {
   const review = new Review(plan, localIps);
-  for (const change of changes) review.addChange(change);
+  for (const change of changes) {
+    review.addChange(change);
+    yield;
+  }
   return review;
 }
 
 /** Looks at everything that the plan serves as well. */
-export function reviewAll(changes: readonly PlanChange[], plan: Plan, localIps: readonly Ip[]): FlowReview {
-  const unseen = [...plan.servicePorts.values()].map((current) => ({
-    id: current.id,
-    previous: undefined,
-    current,
-  }));
-  return reviewChanges([...changes, ...unseen], plan, localIps);
+export function reviewAll(
+  changes: Iterable<PlanChange>,
+  plan: Plan,
+  localIps: readonly Ip[],
+): Generator<void, FlowReview> {
+  return reviewChanges(allOf(changes, plan), plan, localIps);
+}
+
+function* allOf(changes: Iterable<PlanChange>, plan: Plan): Generator<PlanChange> {
+  yield* changes;
+  for (const current of plan.servicePorts.values()) yield { id: current.id, previous: undefined, current };
 }
 
 type Keys = ReadonlySet<string>;

@@ -33,6 +33,8 @@ interface Counts {
 /** The kernel walks the whole table for every question, so from some number on it is better asked for everything. */
 const MAX_NARROW_QUESTIONS = 4;
 const ATTEMPTS = 5;
+/** At the clock, which takes as long as a change. */
+const CHANGES_PER_LOOK = 20;
 
 export class FlowCleaner {
   readonly #options: FlowCleanerOptions;
@@ -58,14 +60,12 @@ export class FlowCleaner {
     let counts: Counts | undefined;
     try {
       const look = first || this.#owesAll ? reviewAll : reviewChanges;
-      const review = look(changes, plan, localIps());
+      const timeSlice = new TimeSlice(systemClock);
+      const review = await runSliced(look(changes, plan, localIps()), timeSlice, CHANGES_PER_LOOK);
       if (review.questions.length === 0) return undefined;
       counts = { deleted: 0, examined: 0 };
       this.#owesAll = false;
-      const filter = await runSliced(
-        writeFlowFilter(review.candidates(), family),
-        new TimeSlice(systemClock),
-      );
+      const filter = await runSliced(writeFlowFilter(review.candidates(), family), timeSlice);
       for (const dump of filtersFor(review.questions)) await this.#ask(dump, filter, review, counts);
     } catch (error) {
       this.#owesAll = true;

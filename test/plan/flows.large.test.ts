@@ -7,6 +7,7 @@ import type { Ip } from '../../src/model/ip.ts';
 import { reviewAll, reviewChanges } from '../../src/plan/flows.ts';
 import { scanOf } from '../netlink/support/flowMessage.ts';
 import { growthOf, LINEAR } from '../support/operations.ts';
+import { runToEnd } from '../../src/time/timeSlice.ts';
 import { type Cluster, cluster } from './cluster.ts';
 import { ip } from './given.ts';
 
@@ -56,7 +57,7 @@ test.each(CHANGES)('%s', async (_, change) => {
     expect(changes).not.toEqual([]);
     const [nodeIps, seen] = [addresses('192.168', size), flows(size)];
     return () => {
-      const review = reviewChanges(changes, made.planner, nodeIps);
+      const review = runToEnd(reviewChanges(changes, made.planner, nodeIps));
       expect(review.questions.length).toBeGreaterThanOrEqual(size);
       expect(seen.filter((flow) => review.isStale(flow))).not.toEqual([]);
     };
@@ -69,7 +70,7 @@ test('everything is looked at', async () => {
     const { planner } = large(size);
     const seen = flows(size);
     return () => {
-      const review = reviewAll([], planner, addresses('192.168', size));
+      const review = runToEnd(reviewAll([], planner, addresses('192.168', size)));
       for (const flow of seen) review.isStale(flow);
     };
   });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Flow, type FlowReview, reviewAll, reviewChanges } from '../../src/plan/flows.ts';
 import type { NodeView } from '../../src/plan/types.ts';
+import { runToEnd } from '../../src/time/timeSlice.ts';
 import { Cluster, cluster } from './cluster.ts';
 import { cidr, ip, VIEW } from './given.ts';
 
@@ -229,7 +230,7 @@ describe('after a change', () => {
   test.each(CASES)('$title', ({ before = WORLD, after, asked, stale = [], kept = [], view }) => {
     const made = new Cluster(view);
     made.tell(before).replan();
-    const review = reviewChanges(made.tell(after).replan(), made.planner, LOCAL);
+    const review = runToEnd(reviewChanges(made.tell(after).replan(), made.planner, LOCAL));
     expect(questions(review)).toEqual(asked);
     expect(stale.filter((text) => !review.isStale(flow(text)))).toEqual([]);
     expect(kept.filter((text) => review.isStale(flow(text)))).toEqual([]);
@@ -238,7 +239,7 @@ describe('after a change', () => {
   test('a flow is judged by what is there when it is looked at, not by what the change was', () => {
     const made = cluster(WORLD);
     const changes = made.tell(`${SLICE} | 10.244.1.3`).replan();
-    const review = reviewChanges(changes, made.planner, LOCAL);
+    const review = runToEnd(reviewChanges(changes, made.planner, LOCAL));
     made.tell(`${SLICE} | 10.244.0.3 | 10.244.1.4`).replan();
     expect(review.isStale(flow('udp 10.96.0.10:53 > 10.244.0.3:5353'))).toBe(false);
     expect(review.isStale(flow('udp 10.96.0.10:53 > 10.244.1.4:5353'))).toBe(false);
@@ -248,7 +249,7 @@ describe('after a change', () => {
 
 test('at the start everything is looked at, and only what is wrong is stale', () => {
   const made = cluster(`${WORLD}\nkube/empty 10.96.0.13 99/udp`);
-  const review = reviewAll([], made.planner, LOCAL);
+  const review = runToEnd(reviewAll([], made.planner, LOCAL));
   expect(questions(review)).toEqual(
     [...ALL, 'udp *:30514', 'udp 10.96.0.11:514', 'udp 10.96.0.13:99'].sort(),
   );

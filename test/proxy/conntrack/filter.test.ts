@@ -65,7 +65,7 @@ test('whatever changed, and whatever flows there are', () => {
         const made = cluster(before.join('\n'));
         made.replan();
         const changes = made.tell(...after).replan();
-        const review = (isFirst ? reviewAll : reviewChanges)(changes, made.planner, LOCAL);
+        const review = runToEnd((isFirst ? reviewAll : reviewChanges)(changes, made.planner, LOCAL));
         const asked = new Set(review.questions.map(({ protocol, port }) => `${protocol} ${port}`));
         const isAsked = ({ protocol, destinationPort }: ListedFlow): boolean =>
           asked.has(`${protocol} ${destinationPort}`);
@@ -87,7 +87,9 @@ test('flows that go on do not pass', () => {
   const made = cluster('a/x 10.96.0.1 53/udp\na/x-1 of x 5353/udp | 10.244.0.1 | 10.244.0.2');
   made.replan();
   const changes = made.tell('a/x-1 of x 5353/udp | 10.244.0.2').replan();
-  const filter = runToEnd(writeFlowFilter(reviewChanges(changes, made.planner, LOCAL).candidates(), 'IPv4'));
+  const filter = runToEnd(
+    writeFlowFilter(runToEnd(reviewChanges(changes, made.planner, LOCAL)).candidates(), 'IPv4'),
+  );
   const to = (answerer: string, id: number): ListedFlow => ({
     protocol: 'UDP',
     destination: ip('10.96.0.1'),
