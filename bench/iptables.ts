@@ -7,7 +7,11 @@ import { LAYOUTS } from '../src/modes/iptables/rules/layouts/index.ts';
 import { printStep } from '../src/modes/iptables/rules/edit.ts';
 import { wholeRestore } from '../src/modes/iptables/rules/whole.ts';
 import { IptablesClient } from '../src/modes/iptables/client.ts';
-import type { CommandRunner } from '../src/system/processes.ts';
+import { NetlinkChainReader } from '../src/modes/iptables/netlink/reader.ts';
+import { NetlinkWriter } from '../src/modes/iptables/netlink/writer.ts';
+import type { ChainReader } from '../src/modes/iptables/rules/chainReader.ts';
+import { NETLINK_NETFILTER } from '../src/netlink/socket.ts';
+import { NetlinkThread } from '../src/netlink/thread.ts';
 import { objectKey } from '../src/model/objects.ts';
 import { Proxier } from '../src/proxy/proxier.ts';
 import { fill as fillProxy, makeService, makeSlice, type Sizes, VIEW } from './cluster.ts';
@@ -78,12 +82,22 @@ export interface KernelTimes {
   readonly restartMs: number;
 }
 
-/** The same with a real kernel behind it. */
-export async function kernelTimes(sizes: Sizes, variant: 'nft' | 'legacy'): Promise<KernelTimes> {
-  const namespace = await openNamespace();
+export interface KernelTask {
+  readonly sizes: Sizes;
+  readonly variant: 'nft' | 'legacy';
+  /** The legacy variant has `restore` alone. */
+  readonly writer: 'netlink' | 'restore';
+}
+
+/** The same with a real kernel behind it, in the network namespace of this process. */
+export async function kernelTimes({ sizes, variant, writer }: KernelTask): Promise<KernelTimes> {
+  const thread = await NetlinkThread.start();
   try {
-    const client = await openClient(namespace.runner, variant);
-    const { proxy, fill } = makeProxy(client, 'current');
+    const channel = thread.transactionChannel(NETLINK_NETFILTER);
+    const client = await IptablesClient.open({ family: 'IPv4', variant });
+    if (writer === 'netlink') client.netlink = new NetlinkWriter('IPv4', channel);
+    const reader = variant === 'nft' ? new NetlinkChainReader('IPv4', channel, client.timeSlice) : undefined;
+    const { proxy, fill } = makeProxy(client, 'current', reader);
     fill(sizes);
     const [coldMs, cold] = await timed(() => mustSync(proxy));
     const changes: number[] = [];
@@ -102,7 +116,7 @@ export async function kernelTimes(sizes: Sizes, variant: 'nft' | 'legacy'): Prom
     if (verified.commits > 0) throw new Error('a second look found differences');
     return { coldMs, restores: cold.commits, changeMs: median(changes), addServiceMs, restartMs };
   } finally {
-    namespace.close();
+    await thread.close();
   }
 }
 
@@ -129,8 +143,9 @@ export async function rewriteMs(sizes: Sizes, variant: 'nft' | 'legacy'): Promis
 function makeProxy(
   client: TableClient,
   layout: LayoutName,
+  reader?: ChainReader,
 ): { readonly proxy: Proxier; readonly fill: (sizes: Sizes) => void } {
-  const writer = new IptablesRules(LAYOUTS[layout], client);
+  const writer = new IptablesRules(LAYOUTS[layout], client, { reader });
   const proxy = new Proxier({
     family: 'IPv4',
     settings: VIEW,
@@ -140,10 +155,6 @@ function makeProxy(
     },
   });
   return { proxy, fill: (sizes) => fillProxy(proxy, sizes) };
-}
-
-function openClient(runner: CommandRunner, variant: 'nft' | 'legacy'): Promise<TableClient> {
-  return IptablesClient.open({ family: 'IPv4', variant, runner });
 }
 
 async function mustSync(proxy: Proxier): Promise<SyncReport> {

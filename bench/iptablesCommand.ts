@@ -1,13 +1,17 @@
 /** `npm run bench -- iptables`: iptables mode at several sizes. Ratios are taken within one run. */
+import { fileURLToPath } from 'node:url';
 import { printColumns } from '../src/cli/table.ts';
 import { choiceOption, countsOption, numberOption, progress, refuseUnknown } from './arguments.ts';
 import type { Sizes } from './cluster.ts';
-import { kernelTimes, type KernelTimes, type OwnTimes, ownTimes, rewriteMs } from './iptables.ts';
+import { type KernelTask, type KernelTimes, type OwnTimes, ownTimes, rewriteMs } from './iptables.ts';
+import { runInNamespace } from './namespace.ts';
 
 const ENDPOINTS = 3;
+const PROGRAM = fileURLToPath(new URL('bench-iptables-node.js', import.meta.url));
 
 interface Row {
   readonly sizes: Sizes;
+  readonly writer: KernelTask['writer'];
   readonly own: OwnTimes;
   readonly kernel: KernelTimes;
   readonly rewriteMs: number | undefined;
@@ -24,15 +28,14 @@ export async function iptablesCommand(args: readonly string[]): Promise<void> {
     const sizes = { services, endpoints: ENDPOINTS };
     progress(`${sizes.services} services: our own part`);
     const own = await ownTimes(sizes);
-    progress(`${sizes.services} services: iptables-${variant}`);
-    const kernel = await kernelTimes(sizes, variant);
     if (sizes.services <= rewriteUpTo) progress(`${sizes.services} services: everything in one restore`);
-    rows.push({
-      sizes,
-      own,
-      kernel,
-      rewriteMs: sizes.services <= rewriteUpTo ? await rewriteMs(sizes, variant) : undefined,
-    });
+    const rewrite = sizes.services <= rewriteUpTo ? await rewriteMs(sizes, variant) : undefined;
+    for (const writer of variant === 'nft' ? (['netlink', 'restore'] as const) : (['restore'] as const)) {
+      progress(`${sizes.services} services: iptables-${variant}, by ${writer}`);
+      const task: KernelTask = { sizes, variant, writer };
+      const kernel = (await runInNamespace(PROGRAM, task)) as KernelTimes;
+      rows.push({ sizes, writer, own, kernel, rewriteMs: rewrite });
+    }
   }
   progress('');
   process.stdout.write(report(rows, variant));
@@ -40,8 +43,9 @@ export async function iptablesCommand(args: readonly string[]): Promise<void> {
 
 function report(rows: readonly Row[], variant: string): string {
   const first = rows[0];
-  const cells = rows.map(({ sizes, own, kernel, rewriteMs: rewrite }) => [
+  const cells = rows.map(({ sizes, writer, own, kernel, rewriteMs: rewrite }) => [
     `${sizes.services} × ${sizes.endpoints}`,
+    writer,
     ms(own.coldMs),
     percent(own.coldMs / (kernel.coldMs - own.coldMs)),
     ms(kernel.coldMs),
@@ -55,6 +59,7 @@ function report(rows: readonly Row[], variant: string): string {
   ]);
   const header = [
     'SERVICES',
+    'WRITER',
     'COLD, OURS',
     'OF RESTORES',
     'COLD, ALL',

@@ -23,6 +23,22 @@ export async function openNamespace(): Promise<Namespace> {
   };
 }
 
+/** Runs a program of the benchmarks in a namespace of its own, with its task as JSON; returns what it printed, as JSON. */
+export async function runInNamespace(program: string, task: unknown): Promise<unknown> {
+  const namespace = await openNamespace();
+  try {
+    const { code, stdout, stderr } = await namespace.runner([
+      process.execPath,
+      program,
+      JSON.stringify(task),
+    ]);
+    if (code !== 0) throw new Error(`the benchmark's program ended with ${code}\n${stderr}`);
+    return JSON.parse(stdout);
+  } finally {
+    namespace.close();
+  }
+}
+
 async function isolated(holder: ChildProcess): Promise<void> {
   const own = readlinkSync('/proc/self/ns/net');
   for (let tries = 0; tries < 200; tries++) {

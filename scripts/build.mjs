@@ -64,6 +64,7 @@ try {
       privileges: 'lab/privileges.ts',
       bench: 'bench/main.ts',
       'bench-api-proxy': 'bench/api/proxy.ts',
+      'bench-iptables-node': 'bench/iptablesNode.ts',
       'bench-ipvs-guest': 'bench/ipvs/guest.ts',
       'bench-conntrack-table': 'bench/conntrack/table.ts',
       'bench-budgets-run': 'bench/budgets/run.ts',

@@ -1,6 +1,6 @@
 /** What is measured, in which order. Repetitions go round, so that what the machine does meanwhile falls on all. */
 import { progress } from '../arguments.ts';
-import { openNamespace } from '../namespace.ts';
+import { runInNamespace } from '../namespace.ts';
 import type {
   ChainLayout,
   ChainsRun,
@@ -48,11 +48,11 @@ export async function measureAll(options: Options): Promise<Results> {
     ...results.packets,
   ];
   // The kernel loads its modules, and the machine reads its programs' files, when they are first needed.
-  await inNamespace(options.program, own({ services: 10, endpoints: 10 }));
+  await runInNamespace(options.program, own({ services: 10, endpoints: 10 }));
   for (let repetition = 1; repetition <= options.repetitions; repetition++)
     for (const { title, task, runs } of all) {
       progress(`${repetition} of ${options.repetitions}: ${task.sizes.services} services, ${title}`);
-      runs.push(await inNamespace(options.program, task));
+      runs.push(await runInNamespace(options.program, task));
     }
   progress('');
   return results;
@@ -92,19 +92,4 @@ function packets(sizes: Sizes, table: PacketsTask['table'], samples: number): Re
 
 function series<Task, Run>(title: string, task: Task): Series<Task, Run> {
   return { title, task, runs: [] };
-}
-
-async function inNamespace(program: string, task: OwnTask | ChainsTask | PacketsTask): Promise<unknown> {
-  const namespace = await openNamespace();
-  try {
-    const { code, stdout, stderr } = await namespace.runner([
-      process.execPath,
-      program,
-      JSON.stringify(task),
-    ]);
-    if (code !== 0) throw new Error(`the benchmark's program ended with ${code}\n${stderr}`);
-    return JSON.parse(stdout);
-  } finally {
-    namespace.close();
-  }
 }

@@ -4,7 +4,7 @@ import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { printColumns } from '../../src/cli/table.ts';
 import { progress } from '../arguments.ts';
-import { openNamespace } from '../namespace.ts';
+import { runInNamespace } from '../namespace.ts';
 import { mebibytes, ms, spread } from '../spread.ts';
 import type { ProxyRun, ProxyTask, Sizes } from './messages.ts';
 import { titleOf } from './report.ts';
@@ -38,7 +38,13 @@ export async function compareProxies({ sizes, repetitions, kubeProxy }: ProxiesO
       const runs: ProxyRun[] = [];
       for (let repetition = 1; repetition <= repetitions; repetition++) {
         progress(`${repetition} of ${repetitions}: ${each.services} services, ${name} as a process`);
-        runs.push(await inNamespace({ command, sizes: each, changes: CHANGES }));
+        runs.push(
+          (await runInNamespace(PROGRAM, {
+            command,
+            sizes: each,
+            changes: CHANGES,
+          } satisfies ProxyTask)) as ProxyRun,
+        );
       }
       rows.push([titleOf(each), name, ...cells(runs)]);
     }
@@ -66,19 +72,4 @@ function cells(runs: readonly ProxyRun[]): readonly string[] {
     all(ms, ({ changeMs }) => changeMs),
     all(ms, ({ changeCpuMs }) => changeCpuMs),
   ];
-}
-
-async function inNamespace(task: ProxyTask): Promise<ProxyRun> {
-  const namespace = await openNamespace();
-  try {
-    const { code, stdout, stderr } = await namespace.runner([
-      process.execPath,
-      PROGRAM,
-      JSON.stringify(task),
-    ]);
-    if (code !== 0) throw new Error(`the benchmark's program ended with ${code}\n${stderr}`);
-    return JSON.parse(stdout) as ProxyRun;
-  } finally {
-    namespace.close();
-  }
 }
