@@ -84,7 +84,7 @@ sizing: memory that the kernel charges to a container of Junction, and its CPU t
   --rates 1,10,100         endpoint changes a second
   --seconds 10             of each rate
   --settle 10              seconds of rest after each step
-  --semi-space 4           MiB: of Node's young generation, as the image sets it (0: Node's own)
+  --semi-space 2           MiB: of Node's young generation, as the image sets it (0: Node's own)
   --old-space 0            MiB: of Node's old generation (0: Node's own)
   --guest                  inside User-mode Linux (nftables is not there), with cgroups of the second version
   --json                   every run as a line of JSON
@@ -98,7 +98,7 @@ memory, with the budgets beside the numbers
   --settle 10              seconds before memory is read
   --starts 9               of the program itself (0: none)
   --content-types json,protobuf   what the API server is asked for; the first is compared with the baseline
-  --node-options TEXT      of Node (default --max-semi-space-size=4, as the image sets it)
+  --node-options TEXT      of Node (default --max-semi-space-size=2, as the image sets it)
   --json                   all numbers
 
 memory: what is resident after a start and a restart, where it is, and what of the heap holds it; the whole daemon beside a
@@ -106,7 +106,7 @@ generated API server
   --modes nftables,iptables-nft   iptables-legacy too
   --sizes 10000x3,30000x10        as of sizing
   --settle 10                     seconds of rest before it is measured
-  --semi-space 4 --old-space 0    as of sizing
+  --semi-space 2 --old-space 0    as of sizing
   --groups 25                     lines of the heap (0: no snapshot is made)
   --dist FOLDER                   another build's dist, to compare with
   --json                          every run as a line of JSON

@@ -10,6 +10,7 @@ import { commitOf } from './ship/source.mjs';
 import { buildPage } from './support/buildPage.mjs';
 import { sourceHash } from './support/hashes.mjs';
 import { NODE_MODULES_BY_NAME, UNDICI_CONNECTIONS } from './support/lightImports.mjs';
+import { escapeWideLetters } from './support/oneByte.mjs';
 import { ROOT } from './support/paths.mjs';
 import { writeSourceLines } from './support/sourceLines.mjs';
 
@@ -96,7 +97,10 @@ try {
   });
   await buildPage(join(fresh, 'page'));
   for (const name of await readdir(fresh, { recursive: true }))
-    if (name.endsWith('.js') && !name.startsWith('page/')) await writeSourceLines(join(fresh, name));
+    if (name.endsWith('.js') && !name.startsWith('page/')) {
+      await escapeWideLetters(join(fresh, name));
+      await writeSourceLines(join(fresh, name));
+    }
   await writeFile(join(fresh, '.stamp'), `${hash}\n`);
   // Whoever starts a program during a build finds the old one or the new one, for all but a moment.
   if (existsSync(dist)) await rename(dist, join(work, 'old'));

@@ -44,7 +44,7 @@ export async function budgetsCommand(args: readonly string[]): Promise<void> {
   const shared = {
     changes: numberOption(args, '--changes', 20),
     settleMs: numberOption(args, '--settle', 10) * 1000,
-    nodeOptions: option(args, '--node-options', '--max-semi-space-size=4'),
+    nodeOptions: option(args, '--node-options', '--max-semi-space-size=2'),
     logFile: option(args, '--log', '') && resolve(option(args, '--log', '')),
   };
   if (!existsSync(API))

@@ -4,7 +4,7 @@ import { type ClusterSizes, MODES, type SizingMode } from './messages.ts';
 
 /** In MiB, as Node has them; 0: Node's own. The image sets the first. */
 export function nodeOptions(args: readonly string[]): string {
-  return Object.entries({ 'semi-space': 4, 'old-space': 0 })
+  return Object.entries({ 'semi-space': 2, 'old-space': 0 })
     .map(([name, normal]) => ({ name, size: numberOption(args, `--${name}`, normal) }))
     .flatMap(({ name, size }) => (size === 0 ? [] : [`--max-${name}-size=${size}`]))
     .join(' ');

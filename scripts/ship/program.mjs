@@ -10,6 +10,7 @@ import { pathToFileURL } from 'node:url';
 import { NODE_MODULES_BY_NAME, UNDICI_CONNECTIONS } from '../support/lightImports.mjs';
 import { ROOT } from '../support/paths.mjs';
 import { endingPlainly, Failure } from '../support/run.mjs';
+import { escapeWideLetters } from '../support/oneByte.mjs';
 import { writeSourceLines } from '../support/sourceLines.mjs';
 import { ARCHITECTURES } from './image/architectures.mjs';
 import { thirdPartyLicences } from './licences.mjs';
@@ -124,6 +125,7 @@ async function bundle({ build }, scratch, outdir, packages) {
   for (const name of readdirSync(outdir, { recursive: true, encoding: 'utf8' }).filter((each) =>
     each.endsWith('.js'),
   )) {
+    await escapeWideLetters(join(outdir, name));
     await writeSourceLines(join(outdir, name));
     await rm(join(outdir, `${name}.map`));
   }

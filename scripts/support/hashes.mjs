@@ -12,6 +12,7 @@ const SOURCES = [
   'scripts/build.mjs',
   'scripts/ship/source.mjs',
   'scripts/support/buildPage.mjs',
+  'scripts/support/oneByte.mjs',
   'scripts/support/sourceLines.mjs',
   'package-lock.json',
   'tsconfig.json',

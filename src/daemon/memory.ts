@@ -36,6 +36,8 @@ function disablePretenuring(): void {
 const QUIET_MS = 2000;
 /** Freed pages are given back by other threads, after the collection. */
 const SWEEP_MS = 500;
+/** The second finds pages that the first has made nearly empty: 6 MiB more with 10,000 services. */
+const ROUNDS = 2;
 /** Smaller syncs leave nothing worth mentioning. */
 const LARGE_SYNC = 1000;
 
@@ -57,7 +59,7 @@ export class MemoryReturn {
 
   /** A sync wrote or compared so many objects. */
   synced(isFull: boolean, objects: number): void {
-    if (isFull || objects >= LARGE_SYNC) this.#after(QUIET_MS, () => void this.#return());
+    if (isFull || objects >= LARGE_SYNC) this.#after(QUIET_MS, () => void this.#return(ROUNDS));
   }
 
   close(): void {
@@ -65,14 +67,17 @@ export class MemoryReturn {
     this.#cancel = undefined;
   }
 
-  async #return(): Promise<void> {
+  async #return(rounds: number): Promise<void> {
     const { collect, trim } = this.#options;
     try {
       await collect();
     } catch {
       return; // garbage waits for V8's own collection
     }
-    this.#after(SWEEP_MS, trim);
+    this.#after(SWEEP_MS, () => {
+      if (rounds > 1) void this.#return(rounds - 1);
+      else trim();
+    });
   }
 
   /** In place of whatever waits. */

@@ -6,6 +6,7 @@
  */
 import { flat } from './flat.ts';
 import { deepEqual } from './equal.ts';
+import { endpointCountOf } from './packedSlice.ts';
 import { type Family, hostPort } from './ip.ts';
 import {
   type EndpointSlice,
@@ -231,16 +232,17 @@ export function mergeSlices(
   const merged = new Map<PortKey, Map<string, Endpoint>>();
   const seen = new Map<PortKey, number>();
   for (const slice of inOrder(slices, nodeName, perPort)) {
-    if (slice.endpoints.length === 0) continue;
+    const { endpoints: sliceEndpoints } = slice;
+    if (sliceEndpoints.length === 0) continue;
     for (const port of slice.ports) {
       const key = portKey(port.name, port.protocol);
       if (ports && !ports.has(key)) continue;
       const before = seen.get(key) ?? 0;
       if (before >= perPort) continue;
-      seen.set(key, before + slice.endpoints.length);
+      seen.set(key, before + sliceEndpoints.length);
       let endpoints = merged.get(key);
       if (!endpoints) merged.set(key, (endpoints = new Map()));
-      for (const sliceEndpoint of firstOf(slice.endpoints, perPort - before)) {
+      for (const sliceEndpoint of firstOf(sliceEndpoints, perPort - before)) {
         const endpoint = toEndpoint(sliceEndpoint, port.port, nodeName);
         // A running pod beats a terminating one that had the same address.
         if (!endpoint.terminating || !endpoints.has(endpoint.key)) endpoints.set(endpoint.key, endpoint);
@@ -254,7 +256,7 @@ export function mergeSlices(
 /** All endpoints of these slices, each counted once however many ports it has. */
 function countEndpoints(slices: Iterable<EndpointSlice>): number {
   let count = 0;
-  for (const slice of slices) count += slice.endpoints.length;
+  for (const slice of slices) count += endpointCountOf(slice);
   return count;
 }
 

@@ -10,6 +10,7 @@ import type { ChangeRecord } from '../explain/types.ts';
 import { describeService, describeSlice } from '../model/describeChange.ts';
 import type { Family } from '../model/ip.ts';
 import type { EndpointSlice, ObjectKey } from '../model/objects.ts';
+import { endpointCountOf } from '../model/packedSlice.ts';
 import type { ServicePort, ServicePortId } from '../model/serviceTracker.ts';
 import { describePlanChange } from '../plan/describePlan.ts';
 import type { PlanChange } from '../plan/types.ts';
@@ -293,7 +294,7 @@ function sizeOf({ before, after }: PlannedChange): number {
   const kept = new Set(after.slices);
   let bytes = ENTRY_BYTES;
   for (const slice of before.slices)
-    if (!kept.has(slice)) bytes += ENDPOINT_BYTES * (slice.endpoints.length + slice.ports.length);
+    if (!kept.has(slice)) bytes += ENDPOINT_BYTES * (endpointCountOf(slice) + slice.ports.length);
   if (before.ports !== after.ports) bytes += SERVICE_PORT_BYTES * before.ports.length;
   return bytes;
 }

@@ -1,12 +1,14 @@
 /** One copy of each value that many objects repeat. */
+import { flat } from '../../model/flat.ts';
 import type { ServicePortSpec, SlicePort } from '../../model/objects.ts';
+import type { EndpointState } from '../../model/packedSlice.ts';
 
 const MOST_VALUES = 50_000;
 /** Longer ones are rarely repeated. */
 const LONGEST = 300;
 
 /**
- * Of namespaces, node names, zones, and lists of ports and hints.
+ * Of namespaces, node names, zones, lists of ports and hints, and what all endpoints of a node have in common.
  *
  * Bounded: a cluster that makes up new names all the time gives up sharing, not memory.
  */
@@ -15,6 +17,7 @@ export class Interner {
   /** Lists of one name. */
   readonly #singles = new Map<string, readonly string[]>();
   readonly #lists = new Map<string, readonly unknown[]>();
+  readonly #states = new Map<string, EndpointState>();
 
   text(value: string): string {
     return this.#share(this.#texts, value, value);
@@ -39,6 +42,17 @@ export class Interner {
     return this.#list(`service ${ids.join()}`, ports);
   }
 
+  state(state: EndpointState): EndpointState {
+    const { nodeName = '', ready, serving, terminating, zoneHints, nodeHints, zone = '' } = state;
+    const hints = zoneHints.length + nodeHints.length > 0 ? JSON.stringify([zoneHints, nodeHints]) : '';
+    // Neither the name of a node nor that of a zone has a blank.
+    return this.#share(
+      this.#states,
+      `${nodeName} ${ready} ${serving} ${terminating} ${zone} ${hints}`,
+      state,
+    );
+  }
+
   /** Two lists with one `id` have the same content. */
   #list<T>(id: string, value: readonly T[]): readonly T[] {
     return this.#share(this.#lists, id, value) as readonly T[];
@@ -50,7 +64,7 @@ export class Interner {
     const known = values.get(id);
     if (known !== undefined) return known;
     if (values.size >= MOST_VALUES) values.clear();
-    values.set(id, value);
+    values.set(flat(id), value);
     return value;
   }
 }

@@ -1,6 +1,7 @@
 /** What is watched, how each of it is asked for, and the slim values that are kept of it. */
 import { type Cidr, parseCidr } from '../../model/ip.ts';
-import type { EndpointSlice, Node, Service, SliceEndpoint } from '../../model/objects.ts';
+import type { EndpointSlice, Node, Service } from '../../model/objects.ts';
+import { PackedSlice } from '../../model/packedSlice.ts';
 import { projectEndpointSlice } from '../../model/project/endpointSlice.ts';
 import { projectNode } from '../../model/project/node.ts';
 import { projectService } from '../../model/project/service.ts';
@@ -93,24 +94,7 @@ function slimService(value: Service, interner: Interner): Service {
 
 /** `service` stays as it is: nearly each is another, and sharing would keep the names of services that were deleted. */
 function slimEndpointSlice(value: EndpointSlice, interner: Interner): EndpointSlice {
-  return {
-    ...value,
-    namespace: interner.text(value.namespace),
-    ports: interner.slicePorts(value.ports),
-    endpoints: value.endpoints.map((endpoint) => slimEndpoint(endpoint, interner)),
-  };
-}
-
-function slimEndpoint(endpoint: SliceEndpoint, interner: Interner): SliceEndpoint {
-  return {
-    ip: endpoint.ip,
-    nodeName: endpoint.nodeName === undefined ? undefined : interner.text(endpoint.nodeName),
-    ready: endpoint.ready,
-    serving: endpoint.serving,
-    terminating: endpoint.terminating,
-    zoneHints: interner.names(endpoint.zoneHints),
-    nodeHints: interner.names(endpoint.nodeHints),
-    ...(endpoint.pod !== undefined && { pod: endpoint.pod }),
-    ...(endpoint.zone !== undefined && { zone: interner.text(endpoint.zone) }),
-  };
+  const namespace = interner.text(value.namespace);
+  const slice = { ...value, namespace, ports: interner.slicePorts(value.ports) };
+  return new PackedSlice(slice, (state) => interner.state(state));
 }

@@ -1,5 +1,6 @@
 /** EndpointSlices that are in order, straight into slim values. */
 import type { EndpointSlice, SliceEndpoint, SlicePort } from '../../../model/objects.ts';
+import { type EndpointState, PackedSlice } from '../../../model/packedSlice.ts';
 import type { Ip } from '../../../model/ip.ts';
 import type { Interner } from '../interner.ts';
 import { isLabel, isLabelValue, isSubdomain } from './names.ts';
@@ -41,7 +42,6 @@ const PORT_FIELDS = fieldSet(1, 2, 3);
 /** More than any controller puts into one slice; with more of anything it is read in the other way. */
 const MOST = 1000;
 const NO_HINTS: readonly string[] = [];
-const NO_ENDPOINTS: readonly SliceEndpoint[] = [];
 
 /** Nothing where the slice is not in order. */
 export function straightEndpointSlice(
@@ -49,6 +49,7 @@ export function straightEndpointSlice(
 ): (bytes: Uint8Array) => StraightObject<EndpointSlice> | undefined {
   const reader = new StraightReader();
   const { wire } = reader;
+  const shareState = (state: EndpointState): EndpointState => interner.state(state);
   let hasIpv4 = false;
   let hasIpv6 = false;
 
@@ -71,15 +72,16 @@ export function straightEndpointSlice(
     const isOfFamily = family === 'IPv6' ? !hasIpv4 : !hasIpv6;
     const isSmall = endpoints.length <= MOST && ports.length <= MOST;
     if (addressType !== family || service === '' || !isOfFamily || !isSmall) reader.isInOrder = false;
-    return {
+    const slice = {
       namespace: interner.text(namespace),
       name,
       service,
       family,
       ports: interner.slicePorts(ports),
-      endpoints: endpoints.length === 0 ? NO_ENDPOINTS : endpoints,
+      endpoints,
       triggerTime,
-    };
+    } as const;
+    return new PackedSlice(slice, shareState);
   }
 
   function readEndpoint(): SliceEndpoint {
