@@ -32,14 +32,9 @@ export class PackedSlice implements EndpointSlice {
     this.family = slice.family;
     this.ports = slice.ports;
     this.triggerTime = slice.triggerTime;
-    const packed = new Array<Packed[number]>(endpoints.length * PARTS);
-    let at = 0;
-    for (const { ip, pod, ...state } of endpoints) {
-      packed[at++] = ip;
-      packed[at++] = pod;
-      packed[at++] = share(state);
-    }
-    this.packed = packed;
+    const packed: Packed[number][] = [];
+    for (const { ip, pod, ...state } of endpoints) packed.push(ip, pod, share(state));
+    this.packed = packed.slice(); // without the room that push leaves
   }
 
   get endpointCount(): number {

@@ -6,6 +6,7 @@ import type { ApiAccess, Identity } from '../../../src/sources/api/credentials/i
 import type { Encoding } from '../../../src/sources/api/encoding.ts';
 import type { ApiDiagnostic } from '../../../src/sources/api/diagnostics.ts';
 import { ApiSource, type ApiSourceEvents } from '../../../src/sources/api/apiSource.ts';
+import type { EndpointSlice } from '../../../src/model/objects.ts';
 import { projectEndpointSlice } from '../../../src/model/project/endpointSlice.ts';
 import { projectNode } from '../../../src/model/project/node.ts';
 import { projectService } from '../../../src/model/project/service.ts';
@@ -109,6 +110,12 @@ export function openAccess(url: string, identity: Partial<Identity> = {}): ApiAc
   };
 }
 
+/** As `projectEndpointSlice` makes it. */
+function unpacked(slice: EndpointSlice): EndpointSlice {
+  const { namespace, name, service, family, ports, endpoints, triggerTime } = slice;
+  return { namespace, name, service, family, ports, endpoints, triggerTime };
+}
+
 /** What a proxy should know of what the server holds. */
 export function worldOf(server: TestApiServer): ReadonlyMap<string, unknown> {
   const project = {
@@ -172,7 +179,7 @@ export function record(): {
     isSynced: () => synced,
     events: {
       service: (key, value) => change(`Service ${key}`, value),
-      endpointSlice: (key, value) => change(`EndpointSlice ${key}`, value),
+      endpointSlice: (key, value) => change(`EndpointSlice ${key}`, value && unpacked(value)),
       node: (name, value) => change(`Node ${name}`, value),
       serviceCIDRs: (cidrs) => void lines.push(`ServiceCIDRs ${cidrs.join(' ')}`),
       synced: () => {
