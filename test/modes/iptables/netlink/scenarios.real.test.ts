@@ -41,8 +41,8 @@ async function restoreText(
 }
 
 const STARTS = LAYOUT_NAMES.flatMap((layout) => FAMILIES.map((family) => ({ layout, family })));
-const PLANS = 20;
-const RULES = 1500;
+const PLANS = 8;
+const RULES = 600;
 
 describe.each(STARTS)('layout $layout, $family', ({ layout, family }) => {
   beforeEach((context) => requireNamespaces(context));

@@ -23,7 +23,7 @@ export async function compareInside(
     import { compareAll } from './test/modes/iptables/netlink/support/compareRules.ts';
     const { cases, options } = JSON.parse(readFileSync(${JSON.stringify(file)}, 'utf8'));
     if (options.folder) process.env.PATH = options.folder + ':' + process.env.PATH;
-    console.log(JSON.stringify(compareAll(cases, options)));`;
+    console.log(JSON.stringify(await compareAll(cases, options)));`;
   return (await inside(namespace, 'compare-rules', source)) as Comparison;
 }
 
