@@ -15,3 +15,12 @@ export const DIALECTS = {
   '1.8.9': { addressesFirst: false, comparesNatively: true },
   '1.8.7': { addressesFirst: false, comparesNatively: false },
 } as const satisfies Readonly<Record<string, IptablesDialect>>;
+
+/** What this version writes: `1.8.9`. Of versions that were not seen, a trial shows it. */
+export function dialectOf(version: string): IptablesDialect {
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
+  const isBefore = (last: number): boolean =>
+    major < 1 || (major === 1 && (minor < 8 || (minor === 8 && patch < last)));
+  if (isBefore(8)) return DIALECTS['1.8.7'];
+  return isBefore(10) ? DIALECTS['1.8.9'] : DIALECTS['1.8.10'];
+}

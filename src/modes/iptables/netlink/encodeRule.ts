@@ -105,6 +105,13 @@ export class RuleEncoder extends ByteBuffer {
     this.#destination = both('destination');
   }
 
+  /** For rules that another version of iptables wrote. */
+  inOtherDialects(): readonly RuleEncoder[] {
+    return Object.values(DIALECTS)
+      .filter((dialect) => dialect !== this.#dialect)
+      .map((dialect) => new RuleEncoder({ family: this.#family, setIndex: this.#setIndex, dialect }));
+  }
+
   /** `undefined`: it has something that is written by `iptables-restore` alone. The bytes are good until the next call. */
   encode(rule: Rule, counters?: Counters): EncodedRule | undefined {
     this.used = 0;

@@ -33,6 +33,8 @@ export class RuleHandles {
   readonly #channel: RulesChannel;
   readonly #place: TablePlace;
   readonly #encoder: RuleEncoder;
+  /** Of other versions of iptables. */
+  #others: readonly RuleEncoder[] | undefined;
   readonly #digester = new RuleDigester();
   /** Of the table that they are of. */
   #table: bigint | undefined;
@@ -85,7 +87,9 @@ export class RuleHandles {
       const handle = found?.handles.get(operation) ?? added.get(operation);
       if (operation.kind === 'addChain') continue;
       if (key === undefined || handle === undefined || !('rule' in operation)) this.drop(operation.chain);
-      else if (operation.kind === 'deleteRule') chain.delete(key, handle);
+      else if (operation.kind === 'deleteRule') {
+        if (!chain.delete(key, handle)) this.drop(operation.chain);
+      }
       else chain.add(key, handle, operation.kind === 'insertRule');
     }
   }
@@ -97,11 +101,20 @@ export class RuleHandles {
 
   #first(known: ChainHandles, rule: Rule, taken: ReadonlySet<number>): number | undefined | 'notEncoded' {
     const key = this.#keyOf(rule);
-    return key === undefined ? 'notEncoded' : known.first(key, taken);
+    if (key === undefined) return 'notEncoded';
+    const handle = known.first(key, taken);
+    if (handle !== undefined) return handle;
+    this.#others ??= this.#encoder.inOtherDialects();
+    for (const encoder of this.#others) {
+      const other = this.#keyOf(rule, encoder);
+      const found = other === undefined ? undefined : known.first(other, taken);
+      if (found !== undefined) return found;
+    }
+    return undefined;
   }
 
-  #keyOf(rule: Rule): number | undefined {
-    const encoded = this.#encoder.encode(rule);
+  #keyOf(rule: Rule, encoder = this.#encoder): number | undefined {
+    const encoded = encoder.encode(rule);
     if (!encoded) return undefined;
     const { high, low } = this.#digester.digest(encoded.bytes);
     return digestNumber(high, low);
@@ -155,11 +168,14 @@ class ChainHandles {
     return listed(this.#handles.get(key) ?? []).find((handle) => !taken.has(handle));
   }
 
-  delete(key: number, handle: number): void {
-    const left = listed(this.#handles.get(key) ?? []).filter((each) => each !== handle);
+  /** Returns whether it was there. */
+  delete(key: number, handle: number): boolean {
+    const known = listed(this.#handles.get(key) ?? []);
+    const left = known.filter((each) => each !== handle);
     const [only] = left;
     if (only === undefined) this.#handles.delete(key);
     else this.#handles.set(key, left.length === 1 ? only : left);
+    return left.length < known.length;
   }
 }
 
