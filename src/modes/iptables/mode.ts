@@ -52,8 +52,13 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
     await staleIpvs.remove();
     await removeStaleTables(log);
   });
-  const nftReader = ({ family, variant, timeSlice }: IptablesClient): NetlinkChainReader | undefined =>
-    variant === 'nft' ? new NetlinkChainReader(family, netfilter, timeSlice) : undefined;
+  const nftReader = ({
+    family,
+    variant,
+    version,
+    timeSlice,
+  }: IptablesClient): NetlinkChainReader | undefined =>
+    variant === 'nft' ? new NetlinkChainReader(family, netfilter, { timeSlice, version }) : undefined;
   return {
     name: 'iptables',
     families,

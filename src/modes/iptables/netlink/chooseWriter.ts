@@ -9,6 +9,8 @@ import { bootId } from '../../../system/record/recordFile.ts';
 import { VERSION } from '../../../version.ts';
 import type { IptablesClient } from '../client.ts';
 import type { Layout } from '../rules/fragment.ts';
+import { dialectOf } from './dialect.ts';
+import { RuleEncoder } from './encodeRule.ts';
 import { findDifference } from './trial.ts';
 import { NetlinkWriter } from './writer.ts';
 
@@ -33,7 +35,11 @@ export async function chooseWriter(client: IptablesClient, options: WriterOption
       'IPTABLES_WRITER_UNUSABLE',
       `rules of ${client.family} cannot be written by netlink: ${reason}`,
     );
-  if (isNetlink) client.netlink = new NetlinkWriter(client.family, channel);
+  if (isNetlink) {
+    const { family, version } = client;
+    const encoder = new RuleEncoder({ family, dialect: dialectOf(version) });
+    client.netlink = new NetlinkWriter(family, channel, encoder);
+  }
   log.info('Writing rules of iptables', {
     ipFamily: client.family,
     writer: isNetlink ? 'netlink' : 'restore',

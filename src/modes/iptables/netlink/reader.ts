@@ -30,6 +30,7 @@ import {
 import type { Rule, Table } from '../rules/rule.ts';
 import type { ChainLook } from '../client.ts';
 import { decodeIptablesRule } from './decodeRule.ts';
+import { dialectOf } from './dialect.ts';
 import { RuleEncoder } from './encodeRule.ts';
 
 const NFT_FAMILY = { IPv4: 'ip', IPv6: 'ip6' } as const;
@@ -41,6 +42,12 @@ const RULES_PER_LOOK = 16;
 const CHAINS_PER_READING = 2048;
 const READINGS = 4;
 
+interface ReaderOptions {
+  readonly timeSlice?: TimeSlice;
+  /** Of the iptables that rules are written with. */
+  readonly version?: string;
+}
+
 export class NetlinkChainReader implements ChainReader {
   readonly #family: Family;
   readonly #channel: RulesChannel;
@@ -49,11 +56,14 @@ export class NetlinkChainReader implements ChainReader {
   readonly #rules = new RuleDigester();
   readonly #chain = new ChainDigester();
 
-  constructor(family: Family, channel: RulesChannel, timeSlice?: TimeSlice) {
+  constructor(family: Family, channel: RulesChannel, { timeSlice, version }: ReaderOptions = {}) {
     this.#family = family;
     this.#channel = channel;
     this.#timeSlice = timeSlice;
-    this.#encoder = new RuleEncoder({ family });
+    this.#encoder = new RuleEncoder({
+      family,
+      ...(version !== undefined && { dialect: dialectOf(version) }),
+    });
   }
 
   digest(chain: string, rules: readonly Rule[]): number | undefined {

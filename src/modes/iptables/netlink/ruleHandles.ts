@@ -89,8 +89,7 @@ export class RuleHandles {
       if (key === undefined || handle === undefined || !('rule' in operation)) this.drop(operation.chain);
       else if (operation.kind === 'deleteRule') {
         if (!chain.delete(key, handle)) this.drop(operation.chain);
-      }
-      else chain.add(key, handle, operation.kind === 'insertRule');
+      } else chain.add(key, handle, operation.kind === 'insertRule');
     }
   }
 

@@ -12,10 +12,11 @@ import { piece, printStep, type Step } from '../rules/edit.ts';
 import type { Layout } from '../rules/fragment.ts';
 import { printRule } from '../rules/print.ts';
 import { type Match, type Rule, type Table, TABLES } from '../rules/rule.ts';
+import { dialectOf } from './dialect.ts';
 import { RuleEncoder } from './encodeRule.ts';
 import { NetlinkWriter } from './writer.ts';
 
-type Client = Pick<IptablesClient, 'family' | 'features' | 'restore'>;
+type Client = Pick<IptablesClient, 'family' | 'features' | 'restore' | 'version'>;
 
 const SENT_CHAIN = `${TRIAL_CHAIN}-NL`;
 const CHAINS = [TRIAL_CHAIN, SENT_CHAIN];
@@ -28,11 +29,11 @@ export async function findDifference(
   channel: RulesChannel,
   layout: Layout,
 ): Promise<string | undefined> {
-  const { family } = client;
+  const { family, version } = client;
   const { randomFully } = client.features;
   const sample = { layout, family, randomFully, localhostNodePorts: true, filledSets: [], omitted: OMITTED };
-  const writer = new NetlinkWriter(family, channel);
-  const encoder = new RuleEncoder({ family });
+  const encoder = new RuleEncoder({ family, dialect: dialectOf(version) });
+  const writer = new NetlinkWriter(family, channel, encoder);
   for (const table of TABLES) {
     // What cannot be encoded is written by iptables-restore in any case.
     const rules = sampleRules(table, sample).filter((rule) => encoder.encode(rule));

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { FAMILIES } from '../../../../src/model/ip.ts';
 import type { DIALECTS } from '../../../../src/modes/iptables/netlink/dialect.ts';
 import { seed, TIMEOUT } from '../../../scenarios/randomRun.ts';
+import { inside } from '../../../system/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../../system/support/namespace.ts';
 import { compareInside, randomRules } from './support/compareInside.ts';
 import { otherVersion } from './support/versions.ts';
@@ -30,5 +31,21 @@ describe.each(CASES)('iptables $version, $family', ({ version, dialect, family }
     const rules = randomRules(family, { numRuns: RULES, seed, counters: family === 'IPv4' });
     const compared = await compareInside(namespace, [rules], { folder, dialect });
     expect(compared).toEqual({ differences: [], rules: 2 * RULES });
+  });
+
+  test('the trial finds no difference', async (context) => {
+    const folder = await otherVersion(version, context);
+    const source = `
+      import { IptablesClient } from './src/modes/iptables/client.ts';
+      import { findDifference } from './src/modes/iptables/netlink/trial.ts';
+      import { LAYOUTS } from './src/modes/iptables/rules/layouts/index.ts';
+      import { withChannel } from './src/netlink/channel.ts';
+      import { NETLINK_NETFILTER } from './src/netlink/socket.ts';
+      process.env.PATH = '${folder}:' + process.env.PATH;
+      const client = await IptablesClient.open({ family: '${family}', variant: 'nft' });
+      const find = (layout) => withChannel(NETLINK_NETFILTER, (channel) => findDifference(client, channel, layout));
+      const differences = [await find(LAYOUTS.current), await find(LAYOUTS.classic)];
+      console.log(JSON.stringify({ version: client.version, differences: differences.filter(Boolean) }));`;
+    expect(await inside(namespace, 'version-trial', source)).toEqual({ version, differences: [] });
   });
 });
