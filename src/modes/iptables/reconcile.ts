@@ -49,8 +49,8 @@ interface RulesRecordState {
 }
 
 const KUBELET_CANARY = 'KUBE-KUBELET-CANARY';
-/** From so many chains on, a full sync repairs them sooner. */
-const MOST_SUSPECTS = 5000;
+/** Each is read by itself; from so many on, a full sync reads them sooner. */
+const MOST_SUSPECTS = 1000;
 const EMPTY_CHAIN: ParsedChain = { rules: [] };
 const noRules = (): RuleCounts => ({ filter: 0, nat: 0, mangle: 0 });
 

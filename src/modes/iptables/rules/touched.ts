@@ -11,6 +11,8 @@ export interface TouchedTable {
   readonly isGone: boolean;
   /** Packets do not come to its chains any more. */
   readonly isDormant?: boolean;
+  /** Its chains may be as they should be: they are read before they are written. */
+  readonly isDoubtful?: boolean;
   /** Chains, since then. */
   readonly chains: ReadonlyMap<string, Touch>;
 }
@@ -24,6 +26,7 @@ export class TouchedChains {
   /** Some table was made dormant. */
   isDormant = false;
   readonly #chains = new Map<Table, Set<string>>();
+  readonly #doubtful: ChainRef[] = [];
 
   constructor(layout: Layout, options: CompileOptions) {
     this.#layout = layout;
@@ -38,7 +41,7 @@ export class TouchedChains {
   /** Returns the names of those that concern us, for people. */
   add(touched: Touched): readonly string[] {
     const objects: string[] = [];
-    for (const [table, { isGone, isDormant, chains }] of touched) {
+    for (const [table, { isGone, isDormant, isDoubtful, chains }] of touched) {
       if (isDormant) {
         this.isDormant = true;
         objects.push(dormantTable(table));
@@ -50,6 +53,7 @@ export class TouchedChains {
       for (const [chain, touch] of chains) {
         if (!this.#concernsUs({ table, chain }, touch)) continue;
         this.addChain({ table, chain });
+        if (isDoubtful) this.#doubtful.push({ table, chain });
         objects.push(`chain ${table} ${chain}`);
       }
     }
@@ -64,12 +68,13 @@ export class TouchedChains {
     return this.#gone.has(table) || (this.#chains.get(table)?.has(chain) ?? false);
   }
 
-  /** Chains of which a part may be right, or another program's. All others are written whole, whatever they hold. */
+  /** Chains that may be right as a whole or in part, or another program's. All others are written whole, whatever they hold. */
   toRead(): readonly ChainRef[] {
     const { jumps, sharedChains, foreignChains } = this.#layout;
-    const all = [...sharedChains, ...foreignChains, ...jumps].filter(({ table, chain }) =>
+    const known = [...sharedChains, ...foreignChains, ...jumps].filter(({ table, chain }) =>
       this.has(table, chain),
     );
+    const all = [...known, ...this.#doubtful];
     return [...new Map(all.map((ref) => [keyOf(ref), ref])).values()];
   }
 

@@ -139,7 +139,8 @@ class Look {
       const chains = this.#suspects.get(table) ?? new Map<string, Touch>();
       for (const chain of chains.keys()) if (ownChanges.explains(table, chain)) chains.delete(chain);
       suspects += chains.size + (isDormant ? 1 : 0);
-      if (chains.size > 0 || isDormant) touched.set(table, { isGone: false, isDormant, chains });
+      if (chains.size > 0 || isDormant)
+        touched.set(table, { isGone: false, isDormant, isDoubtful: true, chains });
     }
     return { checked: this.#checked, suspects, touched };
   }
