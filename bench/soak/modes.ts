@@ -60,6 +60,8 @@ const JUMPS = [
   ['OUTPUT', 'KUBE-SERVICES'],
   ['POSTROUTING', 'KUBE-POSTROUTING'],
 ] as const;
+/** A chain that says which record is of these rules; each record has another. */
+const RECORD_MARK = /^:KUBE-SVC-JUNCTION/;
 /** What the legacy variant's kernel does not notify of is found within ten sync periods of a second each. */
 const LOOK_MS = 12_000;
 
@@ -84,7 +86,10 @@ function iptablesMode(name: string, variant: 'nft' | 'legacy', ...flags: readonl
     rules: async (node) => {
       if (variant === 'legacy') await sleep(LOOK_MS);
       const saved: string[] = [];
-      for (const program of programs) saved.push(program, await ourRules(node, `${program}-${variant}-save`));
+      for (const program of programs) {
+        const lines = (await ourRules(node, `${program}-${variant}-save`)).split('\n');
+        saved.push(program, ...lines.filter((line) => !RECORD_MARK.test(line)));
+      }
       return saved.join('\n');
     },
     wipe: (node) => flushAll(node, `-${variant}`),
