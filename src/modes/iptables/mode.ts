@@ -1,4 +1,5 @@
 /** The iptables mode: its programs, and a watch over the node's addresses and our rules. */
+import { isJunctionError } from '../../errors.ts';
 import { LAYOUTS } from './rules/layouts/index.ts';
 import { TABLES } from './rules/rule.ts';
 import { toSettings } from '../../config/settings.ts';
@@ -42,8 +43,9 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
   const thread = await NetlinkThread.start();
   const addresses = await AddressWatch.start(thread);
   const netfilter = thread.transactionChannel(NETLINK_NETFILTER);
-  for (const client of clients.filter(({ family }) => served.includes(family)))
-    await chooseWriter(client, { ...options, junction: config.junction, layout, channel: netfilter });
+  const choose = (client: IptablesClient): Promise<void> =>
+    chooseWriter(client, { junction: config.junction, layout, channel: netfilter, log });
+  for (const family of served) await choose(clientOf(clients, family));
   const isNft = clients.every(({ variant }) => variant === 'nft');
   const rulesets = isNft ? await RulesetWatch.start(thread, programs, generations) : undefined;
   const record = isNft ? await openRecord(options, generations, thread) : undefined;
@@ -111,7 +113,17 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
         ready: () => stale.ready(family),
       };
     },
-    probe: (family) => askAgain('iptables', clients, family, options),
+    probe: async (family) => {
+      const answer = await askAgain('iptables', clients, family, options);
+      if (answer.state !== 'works') return answer;
+      try {
+        await choose(clientOf(clients, family));
+        return answer;
+      } catch (error) {
+        if (!isJunctionError(error)) throw error;
+        return { state: 'absent', reason: error.message, remedy: error.hint };
+      }
+    },
     close: async () => {
       await stale.close();
       await staleIpvs.close();
