@@ -96,7 +96,10 @@ export async function kernelTimes({ sizes, variant, writer }: KernelTask): Promi
     const channel = thread.transactionChannel(NETLINK_NETFILTER);
     const client = await IptablesClient.open({ family: 'IPv4', variant });
     if (writer === 'netlink') client.netlink = new NetlinkWriter('IPv4', channel);
-    const reader = variant === 'nft' ? new NetlinkChainReader('IPv4', channel, client.timeSlice) : undefined;
+    const reader =
+      variant === 'nft'
+        ? new NetlinkChainReader('IPv4', channel, { timeSlice: client.timeSlice })
+        : undefined;
     const { proxy, fill } = makeProxy(client, 'current', reader);
     fill(sizes);
     const [coldMs, cold] = await timed(() => mustSync(proxy));
