@@ -249,7 +249,7 @@ export class FamilyRuntime {
   #onSynced(outcome: SyncOutcome): void {
     const { metrics, onReady, memory } = this.#options;
     const { changes, report } = outcome;
-    memory.synced(report.kind === 'full', report.objects);
+    memory.synced(this.#isFirst || report.kind === 'full', report.objects);
     const { localEndpoints, plan } = this.runner.proxier;
     this.#unserved.report(changes);
     this.#proof?.synced(changes);

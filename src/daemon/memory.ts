@@ -57,9 +57,9 @@ export class MemoryReturn {
     this.#options = { clock, collect, trim };
   }
 
-  /** A sync wrote or compared so many objects. */
-  synced(isFull: boolean, objects: number): void {
-    if (isFull || objects >= LARGE_SYNC) this.#after(QUIET_MS, () => void this.#return(ROUNDS));
+  /** A sync wrote so many objects. `isLarge`: it was the first, or compared everything. */
+  synced(isLarge: boolean, objects: number): void {
+    if (isLarge || objects >= LARGE_SYNC) this.#after(QUIET_MS, () => void this.#return(ROUNDS));
   }
 
   close(): void {

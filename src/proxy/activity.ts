@@ -41,7 +41,8 @@ export class FamilyActivity {
   > {
     const last = this.#lastForeign;
     return {
-      isServed: this.#syncs.full > 0,
+      // The first one reads nothing and writes nothing where a process before this one left a record.
+      isServed: this.#syncs.full + this.#syncs.incremental + this.#syncs.nothing > 0,
       syncs: { ...this.#syncs },
       ...(this.#lastSync && { lastSync: this.#lastSync }),
       ...(this.#lastVerification && { lastVerification: this.#lastVerification }),
