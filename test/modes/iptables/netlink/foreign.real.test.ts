@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { FAMILIES } from '../../../../src/model/ip.ts';
 import { seed } from '../../../scenarios/randomRun.ts';
 import { inside } from '../../../system/support/inside.ts';
+import type { ForeignOutcome } from './support/foreignChanges.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../../system/support/namespace.ts';
 
 const CHANGES = 500;
@@ -18,10 +19,8 @@ it.each(FAMILIES)('%s', { timeout: 600_000 }, async (family) => {
   const source = `
     import { changeInTurns } from './test/modes/iptables/netlink/support/foreignChanges.ts';
     console.log(JSON.stringify(await changeInTurns('${family}', ${CHANGES}, ${seed})));`;
-  expect(await inside(namespace, `foreign-${family}`, source)).toEqual({
-    changes: CHANGES,
-    // Rules that are not there to be removed.
-    refused: expect.any(Number),
-    touched: [],
-  });
+  const outcome = (await inside(namespace, `foreign-${family}`, source)) as ForeignOutcome;
+  expect(outcome).toMatchObject({ changes: CHANGES, touched: [] });
+  // Rules that are not there cannot be removed.
+  expect(outcome.refused).toBeLessThan(CHANGES / 4);
 });
