@@ -165,6 +165,22 @@ describe('a start from the record', () => {
     expect(await answerers(node(), WEB.ip)).toBe('pod-a pod-b pod-c');
   });
 
+  test('holds again once everything was compared, while changes go on', async () => {
+    await settled();
+    await daemon().end('SIGKILL');
+    await nft('add table ip another');
+    await daemon().start();
+    for (const pods of ['a', 'b', 'c', 'd', 'abc'])
+      await daemon().write(manifests([{ ...WEB, pods }, ...OTHERS]));
+    await isRecorded();
+    await daemon().write(manifests([WEB, ...OTHERS]));
+    await isRecorded();
+    await daemon().end('SIGKILL');
+    await daemon().start();
+    expect(lastStart()).toMatch(/from the record.* ipFamily="IPv4" servicePorts=51 .*nothing has changed/);
+    await nft('delete table ip another');
+  });
+
   test('ends right wherever it is killed under changes', async () => {
     const draw = drawsFrom(20_261_116);
     const world = (): readonly ServiceWords[] => [

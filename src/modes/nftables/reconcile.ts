@@ -159,7 +159,7 @@ export class NftRules extends Reconciler<TableOptions> {
     if (!suspects) return { checked, suspects: 0 };
     const { elements, sets, structure } = suspects;
     this.#suspects = suspects;
-    this.#given.record?.doubt();
+    if (elements.length + structure.length > 0) this.#given.record?.doubt();
     if (structure.length > 0) this.noteStructure(sets);
     return { checked, suspects: elements.length + structure.length };
   }

@@ -190,8 +190,13 @@ export class WrittenRecord implements RecordKeeper {
   }
 
   async #touch(): Promise<void> {
+    const before = this.#checksum;
     const known = await this.#exactGeneration().catch(() => 0);
-    const isQuiet = this.#isOn && this.#isSettled && this.#families.every((each) => each.isQuiet);
+    const isQuiet =
+      this.#isOn &&
+      this.#isSettled &&
+      this.#checksum === before &&
+      this.#families.every((each) => each.isQuiet);
     if (!isQuiet || known === 0 || known === this.#generation) return;
     try {
       this.#settle(known);
