@@ -4,7 +4,7 @@ import { useLab } from '../lab/requireLab.ts';
 import type { RawObject } from '../support/apiServer/index.ts';
 import { ApiNode } from './support/api/apiNode.ts';
 import { eventually } from './support/eventually.ts';
-import { fetchFrom } from './support/fetch.ts';
+import { fetchFrom, tryFetch } from './support/fetch.ts';
 import type { Program } from './support/program.ts';
 import { flushAll, ourRules, ourServiceRules } from './support/rules.ts';
 import { answerers, expectAnswers } from './support/traffic.ts';
@@ -37,10 +37,10 @@ describe("this node's Node object", () => {
     await (await start(...flags)).serves();
   }
 
-  /** `200 200`: of /healthz and of /livez. */
+  /** `200 200`: of /healthz and of /livez; why there is no answer, before they listen. */
   async function health(): Promise<string> {
-    const answers = [await fetchFrom(node().host, HEALTHZ), await fetchFrom(node().host, LIVEZ)];
-    return answers.map(({ status }) => status).join(' ');
+    const answers = [await tryFetch(node().host, HEALTHZ), await tryFetch(node().host, LIVEZ)];
+    return answers.map((answer) => (typeof answer === 'string' ? answer : answer.status)).join(' ');
   }
 
   async function untilHealth(expected: string): Promise<void> {

@@ -29,7 +29,7 @@ describe('a daemon of an API server', () => {
     const fault = { kind: 'hang' } as const;
     await server.call('addFault', { on: ['stream', 'list'], resource: 'endpointslices', fault });
     const program = await node().start('certificate');
-    await program.says('"Caches are synced" resource="services"');
+    await program.says('"Caches are synced" resource="services" how="stream" encoding="protobuf"');
     await program.says('"Caches are synced" resource="nodes"');
     await eventually('slices are asked for', async () =>
       (await server.call('requests')).some(({ resource }) => resource === 'endpointslices'),
@@ -118,6 +118,22 @@ describe('a daemon of an API server', () => {
     const labels = { 'service.kubernetes.io/service-proxy-name': 'another' };
     await node().put({ ...service, metadata: { ...service.metadata, labels } });
     await expectAnswers(client, '192.168.100.2', 'refused', NODE_PORT);
+  });
+});
+
+describe('a daemon that is told to read JSON', () => {
+  const lab = useLab();
+
+  test('asks for it, and serves', async () => {
+    const node = await ApiNode.create(lab().host('node1'), [
+      nodeObject(),
+      ...objects([{ name: 'api', ip: API, ip6: API6, pods: 'ac' }]),
+    ]);
+    onTestFinished(() => node.close());
+    const program = await node.start('token', '--kube-api-content-type=application/json');
+    await program.says('"Caches are synced" resource="services" how="stream" encoding="json"');
+    await program.serves();
+    expect(await answerers(lab().host('client'), API)).toBe('pod-a pod-c');
   });
 });
 
