@@ -74,7 +74,7 @@ export function committedByProcess(): number {
 export interface RulesChannel extends TransactionChannel {
   /** Dumps of rules, of which the thread that reads them returns digests. Changes do not wait for them. */
   digestRules(requests: readonly NetlinkRequest[]): Promise<readonly RulesReply[]>;
-  /** A dump of chains, in the same way. */
+  /** A dump of chains, in the same way, but that changes wait for it: one takes 30 ms of 40,000. */
   listChains(request: NetlinkRequest): Promise<ChainsReply>;
 }
 
@@ -158,13 +158,8 @@ export class JobChannel implements RulesChannel {
     return this.#inPieces(requests.map(asDump), REQUESTS_PER_PIECE, digestJob);
   }
 
-  async listChains(request: NetlinkRequest): Promise<ChainsReply> {
-    const [reply] = await readUntilStable([asDump(request)], 'the list of chains', async ([left]) => {
-      const answer = left && (await this.#do(chainsJob(left, this.#sequence)));
-      return [answer?.kind === 'answered' && answer.interrupted ? undefined : answer];
-    });
-    if (!reply) throw malformedMessage('no chains');
-    return reply;
+  listChains(request: NetlinkRequest): Promise<ChainsReply> {
+    return this.#do(chainsJob(asDump(request), this.#sequence));
   }
 
   async lookUp(lists: readonly ElementsAt[]): Promise<readonly (readonly Differing[])[]> {

@@ -281,7 +281,7 @@ class Sockets {
       let count = 0;
       for (const datagram of exchange(port, bytes, exchanges)) {
         reducer.add(datagram);
-        if (++count % DATAGRAMS_PER_LOOK === 0) this.#letOthersPass();
+        if (reduction === 'rules' && ++count % DATAGRAMS_PER_LOOK === 0) this.#letOthersPass();
       }
     });
     const reduced = reducer.finish();

@@ -41,6 +41,8 @@ const RULES_PER_LOOK = 16;
 /** Of which four pieces are under way at a time. */
 const CHAINS_PER_READING = 2048;
 const READINGS = 4;
+/** Only a runaway program changes chains faster than they can be listed. */
+const EXACT_READINGS = 10;
 
 interface ReaderOptions {
   readonly timeSlice?: TimeSlice;
@@ -85,7 +87,7 @@ export class NetlinkChainReader implements ChainReader {
   }
 
   async readTable(table: Table, wanted: () => Promise<WantedChains>): Promise<Chains | undefined> {
-    const listed = await this.#list(table);
+    const listed = await this.#list(table, true);
     if (listed.length === 0) return undefined;
     const names = listed.map(({ name }) => name).filter(isServiceChain);
     const inPlace = new Set<string>();
@@ -125,7 +127,7 @@ export class NetlinkChainReader implements ChainReader {
     whole: ReadonlySet<string>,
     byRule: ReadonlySet<string>,
   ): Promise<TableDigests> {
-    const listed = await this.#list(table);
+    const listed = await this.#list(table, false);
     const chains = new Map<string, number>();
     const rules = new Map<string, readonly number[]>();
     const names = listed
@@ -142,11 +144,20 @@ export class NetlinkChainReader implements ChainReader {
     return { family: NFT_FAMILY[this.#family], table };
   }
 
-  async #list(table: Table): Promise<readonly DumpedChain[]> {
-    const reply = await this.#channel.listChains(getChains(NFT_FAMILY[this.#family]));
-    if (reply.kind === 'refused')
-      throw new JunctionError('NETLINK_FAILED', `netlink: cannot list chains: ${reply.name}`);
-    return reply.chains.filter((chain) => chain.table === table);
+  /** `isExact`: not one that was changed while it was read. Otherwise it may lack some, or have one twice. */
+  async #list(table: Table, isExact: boolean): Promise<readonly DumpedChain[]> {
+    for (let reading = 1; ; reading++) {
+      const reply = await this.#channel.listChains(getChains(NFT_FAMILY[this.#family]));
+      if (reply.kind === 'refused')
+        throw new JunctionError('NETLINK_FAILED', `netlink: cannot list chains: ${reply.name}`);
+      if (!reply.interrupted || (!isExact && reading >= READINGS))
+        return reply.chains.filter((chain) => chain.table === table);
+      if (reading >= EXACT_READINGS)
+        throw new JunctionError(
+          'NETLINK_FAILED',
+          `netlink: chains changed during each of ${reading} readings`,
+        );
+    }
   }
 
   async #digests(table: Table, names: readonly string[]): Promise<ReadonlyMap<string, number>> {
