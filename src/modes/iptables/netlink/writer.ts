@@ -6,7 +6,7 @@ import { constants } from 'node:os';
 import { JunctionError } from '../../../errors.ts';
 import type { Family } from '../../../model/ip.ts';
 import type { RulesChannel } from '../../../netlink/channel.ts';
-import { NLM_F_CREATE } from '../../../netlink/codec.ts';
+import { NLM_F_CREATE, NLM_F_NONREC } from '../../../netlink/codec.ts';
 import { nftRequest, type TablePlace } from '../../../netlink/nftables/message.ts';
 import {
   CHAIN_ATTRIBUTES,
@@ -154,7 +154,12 @@ export class NetlinkWriter {
         batch.add(nftRequest('delete rule', 0, family, RULE_ATTRIBUTES, { table, chain: operation.chain }));
         return true;
       case 'deleteChain':
-        batch.add(nftRequest('delete chain', 0, family, CHAIN_ATTRIBUTES, { table, name: operation.chain }));
+        batch.add(
+          nftRequest('delete chain', NLM_F_NONREC, family, CHAIN_ATTRIBUTES, {
+            table,
+            name: operation.chain,
+          }),
+        );
         return true;
       case 'deleteRule': {
         const handle = BigInt(found?.handles.get(operation) ?? 0);
