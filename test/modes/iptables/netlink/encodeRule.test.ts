@@ -55,3 +55,23 @@ test('the kernel is told the protocol', () => {
   expect(encoder.encode(ruleOf('-p udp -j ACCEPT'))?.compat).toEqual({ protocol: 17, isInverted: false });
   expect(encoder.encode(ruleOf('-j ACCEPT'))?.compat).toBeUndefined();
 });
+
+/** What iptables 1.8.9 sends, by strace: this kernel may lack the match. */
+test.each([
+  [
+    'IPv4',
+    '-m ipvs --vaddr 203.0.113.23 --vproto tcp --vport 80 -j DROP',
+    'cb00711700000000000000000000000000',
+  ],
+  [
+    'IPv6',
+    '-m ipvs --vaddr 2001:db8::7 --vproto tcp --vport 80 -j DROP',
+    '20010db800000000000000000000000700',
+  ],
+] as const)('a virtual server of IPVS, %s', (family, text, address) => {
+  const bytes = new RuleEncoder({ family }).encode(ruleOf(text))?.bytes ?? new Uint8Array();
+  const structure = `${address.slice(0, 32)}${'ff'.repeat(16)}005006000000000f`;
+  expect(Buffer.from(bytes).toString('hex')).toContain(
+    `69707673000000000800020000000000${'2c000300'}${structure}`,
+  );
+});
