@@ -126,6 +126,7 @@ export class FamilyRuntime {
         own.foreignChange(family, program);
       },
       onSynced: (outcome) => this.#onSynced(outcome),
+      onLooked: () => this.#options.memory.synced(true, 0),
     });
     if (config.junction.proof && this.#mode.kernel) this.#proof = this.#makeProof(wallTime);
     this.#monitorIntervalMs = config.syncPeriodMs;

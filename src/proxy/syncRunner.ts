@@ -59,6 +59,8 @@ interface SyncRunnerOptions extends Pick<Verification, 'isNotified' | 'generatio
   /** Another program changed what we wrote; called with its name. */
   readonly onForeignChange?: ((program: string) => void) | undefined;
   readonly onSynced?: (outcome: SyncOutcome) => void;
+  /** Everything was compared beside the syncs. */
+  readonly onLooked?: () => void;
 }
 
 interface Suspect {
@@ -190,6 +192,7 @@ export class SyncRunner {
 
   #lookedBeside(result: LookResult | undefined, milliseconds: number, cause: string): void {
     if (result && result.checked > 0) this.proxier.writer.verified?.();
+    this.#options.onLooked?.();
     this.#looks.ended(this.#options.clock.now(), result && milliseconds);
     this.#areRulesMissing = false;
     if (result?.suspects === 0) {
