@@ -72,6 +72,6 @@ test.each([
   const bytes = new RuleEncoder({ family }).encode(ruleOf(text))?.bytes ?? new Uint8Array();
   const structure = `${address.slice(0, 32)}${'ff'.repeat(16)}005006000000000f`;
   expect(Buffer.from(bytes).toString('hex')).toContain(
-    `69707673000000000800020000000000${'2c000300'}${structure}`,
+    `697076730000000008000200000000002c000300${structure}`,
   );
 });
