@@ -1,5 +1,5 @@
 /**
- * A planned service port as bytes, for the record of what was written: about seven bytes an endpoint, each string once.
+ * A planned service port as bytes, for the record of what was written: about eight bytes an endpoint, each string once.
  * Equal service ports have equal bytes, so that two are compared without being decoded. What cannot be decoded is
  * `undefined`: bytes may come from anywhere.
  */
