@@ -6,6 +6,8 @@ import type { ApiAccess, Identity } from '../../../src/sources/api/credentials/i
 import type { Encoding } from '../../../src/sources/api/encoding.ts';
 import type { ApiDiagnostic } from '../../../src/sources/api/diagnostics.ts';
 import { ApiSource, type ApiSourceEvents } from '../../../src/sources/api/apiSource.ts';
+// The client imports it with its first request; the test's clock would go on for minutes meanwhile.
+import '../../../src/sources/api/dispatcher.ts';
 import type { EndpointSlice } from '../../../src/model/objects.ts';
 import { projectEndpointSlice } from '../../../src/model/project/endpointSlice.ts';
 import { projectNode } from '../../../src/model/project/node.ts';
