@@ -49,6 +49,8 @@ const TEST_PACKAGES = {
   ipvsadm: ['ipvsadm'],
   nftables: ['nft'],
   prometheus: ['prometheus', 'promtool'],
+  zsh: ['zsh'],
+  fish: ['fish'],
 };
 
 /** By what they are for: a mode of the demo, the benchmark of the page, what ships, or the tests. */

@@ -42,7 +42,7 @@ describe.each(PODS)('what the pod may do, with %s', (_, pod) => {
     expect(added).toContain('NET_ADMIN');
   });
 
-  test('takes three things from the node at most, but for files that it is told, and writes to two', () => {
+  test('takes four things from the node at most, but for files that it is told, and writes to three', () => {
     const hostPaths = new Map(
       listAt(pod, 'volumes').flatMap((volume) =>
         JSON.stringify(volume).includes('hostPath') && !JSON.stringify(volume).includes('"type":"File"')
@@ -50,7 +50,7 @@ describe.each(PODS)('what the pod may do, with %s', (_, pod) => {
           : [],
       ),
     );
-    expect(['/lib/modules', '/proc/sys/net', '/run/xtables.lock']).toEqual(
+    expect(['/lib/modules', '/proc/sys/net', '/run/junction', '/run/xtables.lock']).toEqual(
       expect.arrayContaining([...hostPaths.values()]),
     );
     const writable = containers.flatMap((container) =>
@@ -59,7 +59,7 @@ describe.each(PODS)('what the pod may do, with %s', (_, pod) => {
         return path === undefined || JSON.stringify(mount).includes('"readOnly":true') ? [] : [path];
       }),
     );
-    expect(['/proc/sys/net', '/run/xtables.lock']).toEqual(expect.arrayContaining(writable));
+    expect(['/proc/sys/net', '/run/junction', '/run/xtables.lock']).toEqual(expect.arrayContaining(writable));
   });
 });
 

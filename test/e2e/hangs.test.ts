@@ -19,6 +19,8 @@ import { manifests } from './cluster.ts';
 const API = { name: 'api', ip: '10.96.1.1', ip6: 'fd00:96::1', pods: 'ac' };
 const LATER = { name: 'later', ip: '10.96.1.2', ip6: 'fd00:96::2', pods: 'ac' };
 const METRICS = 'http://127.0.0.1:10249/metrics';
+/** Rules are written by a program, which can hang. */
+const BY_PROGRAM = '--iptables-writer=restore';
 
 /** Stands before a program of iptables: while there is a file `hang`, it hangs with a child, and neither ends on request. */
 const wrapper = (directory: string): string => `#!/bin/sh
@@ -100,7 +102,7 @@ describe('the program', () => {
   }
 
   test('with a hung iptables: it is unhealthy, ends when told, says what hung and leaves nothing behind', async () => {
-    const running = start();
+    const running = start({}, BY_PROGRAM);
     await running.serves();
     hang();
     write(API, LATER);
@@ -120,7 +122,7 @@ describe('the program', () => {
   });
 
   test('a second signal ends it at once', async () => {
-    const running = start();
+    const running = start({}, BY_PROGRAM);
     await running.serves();
     hang();
     write(API, LATER);
@@ -134,14 +136,14 @@ describe('the program', () => {
   });
 
   test('killed with iptables hanging: the next run ends what was left, and says how the last one ended', async () => {
-    const running = start();
+    const running = start({}, BY_PROGRAM);
     await running.serves();
     hang();
     write(API, LATER);
     await eventually('iptables hangs', () => hung().length > 0);
     await running.end('SIGKILL');
     hangNoMore();
-    const next = start();
+    const next = start({}, BY_PROGRAM);
     await next.serves();
     expect(next.log).toContain('"The run before this one crashed" cause="killed"');
     expect(next.log).toMatch(
@@ -166,7 +168,7 @@ describe('the program', () => {
   });
 
   test('without descriptors, syncs fail and are repeated, and nothing else', async () => {
-    const running = start({}, '--iptables-sync-period=5s');
+    const running = start({}, BY_PROGRAM, '--iptables-sync-period=5s');
     await running.serves();
     // Enough to read a file, too few for the pipes of a program.
     limitFiles(running.pid, await numberWithFree(running.pid, 4));

@@ -92,7 +92,8 @@ describe.each([
     expect(await answerers(podB, API, 80, 500)).not.toContain('pod-');
     const added = pathsOf(image.rootfs).filter((path) => !unpacked.includes(path));
     expect(added.filter((path) => !MOUNT_POINTS.has(path))).toEqual([]);
-    expect(readdirSync(join(folder, 'volumes')).sort()).toEqual(['config', 'state', 'tmp']);
+    expect(readdirSync(join(folder, 'volumes')).sort()).toEqual(['config', 'tmp']);
+    expect(readdirSync(join(folder, 'node/run')).sort()).toEqual(['junction', 'xtables.lock']);
   });
 });
 

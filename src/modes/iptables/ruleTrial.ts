@@ -13,10 +13,9 @@ import { kernelPiece } from '../prerequisites/pieces.ts';
 import { samplePlan } from '../prerequisites/sample.ts';
 import { compileAll, type CompileOptions, type Layout } from './rules/fragment.ts';
 import { rule } from './rules/layouts/common.ts';
+import { TRIAL_CHAIN } from './rules/names.ts';
 import { appendLine, chainLine, printRule } from './rules/print.ts';
 import type { Match, Rule, Table, Target } from './rules/rule.ts';
-
-export const TRIAL_CHAIN = 'KUBE-JUNCTION-TRIAL';
 
 type RuleTrial =
   /** Reasons by rule; none where all were accepted. */

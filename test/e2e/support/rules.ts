@@ -1,11 +1,14 @@
 /** The rules of a node, and what others do to them. */
 import type { Host } from '../../../lab/host.ts';
 
+/** The canaries, and the mark of the record, which is written after a sync. */
+const MARKS = /CANARY|KUBE-SVC-JUNCTION/;
+
 /** Everything in iptables that is ours, in an order of its own. */
 export async function ourRules(node: Host, command = 'iptables-save'): Promise<string> {
   const lines = (await node.run([command])).split('\n');
   return lines
-    .filter((line) => line.includes('KUBE-') && !line.includes('CANARY'))
+    .filter((line) => line.includes('KUBE-') && !MARKS.test(line))
     .map((line) => line.replace(/\[\d+:\d+\]/, ''))
     .sort()
     .join('\n');

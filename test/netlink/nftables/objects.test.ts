@@ -84,6 +84,7 @@ describe('what a kernel says', () => {
       table: 't',
       name: 'any-3',
       handle: 3n,
+      count: 1,
       comment: 'pool',
       ...propertiesOf({
         name: 'any-3',

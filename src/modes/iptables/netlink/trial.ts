@@ -7,9 +7,10 @@ import type { RulesChannel } from '../../../netlink/channel.ts';
 import { getRules } from '../../../netlink/nftables/objects.ts';
 import { WORDS_PER_RULE } from '../../../netlink/nftables/ruleReducer.ts';
 import type { IptablesClient } from '../client.ts';
-import { sampleRules, TRIAL_CHAIN } from '../ruleTrial.ts';
+import { sampleRules } from '../ruleTrial.ts';
 import { piece, printStep, type Step } from '../rules/edit.ts';
 import type { Layout } from '../rules/fragment.ts';
+import { SENT_TRIAL_CHAIN, TRIAL_CHAIN } from '../rules/names.ts';
 import { printRule } from '../rules/print.ts';
 import { type Match, type Rule, type Table, TABLES } from '../rules/rule.ts';
 import { dialectOf } from './dialect.ts';
@@ -18,8 +19,8 @@ import { NetlinkWriter } from './writer.ts';
 
 type Client = Pick<IptablesClient, 'family' | 'features' | 'restore' | 'version'>;
 
-const SENT_CHAIN = `${TRIAL_CHAIN}-NL`;
-const CHAINS = [TRIAL_CHAIN, SENT_CHAIN];
+const CHAINS = [TRIAL_CHAIN, SENT_TRIAL_CHAIN];
+const DELETIONS = 3;
 /** What a trial would have to make first, or would load a module for that changes what packets pass. */
 const OMITTED: ReadonlySet<Match['kind']> = new Set(['nfacct', 'set', 'physdevIsIn', 'virtualServer']);
 
@@ -39,15 +40,26 @@ export async function findDifference(
     const rules = sampleRules(table, sample).filter((rule) => encoder.encode(rule));
     try {
       const accepted = await restoreAccepted(client, table, rules);
-      await writer.commit(writeStep(table, SENT_CHAIN, accepted));
+      await writer.commit(writeStep(table, SENT_TRIAL_CHAIN, accepted));
       const difference = await compare(channel, family === 'IPv4' ? 'ip' : 'ip6', table, accepted);
       if (difference !== undefined) return difference;
     } finally {
-      const deletes = piece(undefined, { deletes: CHAINS });
-      await writer.commit({ table, pieces: [deletes] }).catch(() => undefined);
+      await deleteChains(writer, table);
     }
   }
   return undefined;
+}
+
+/** What stays all the same is deleted by the next full sync, and by `junction cleanup`. */
+async function deleteChains(writer: NetlinkWriter, table: Table): Promise<void> {
+  const step: Step = { table, pieces: CHAINS.map((chain) => piece(undefined, { deletes: [chain] })) };
+  for (let tries = 1; tries <= DELETIONS; tries++)
+    try {
+      await writer.commit(step);
+      return;
+    } catch (error) {
+      if (!isJunctionError(error)) throw error;
+    }
 }
 
 /** A kernel that lacks a match refuses rules with it: those are left out. */

@@ -5,7 +5,7 @@
 import { CHAINS_PER_RESTORE, type ChainRule, inChunks, piece, type Piece, type Step } from './edit.ts';
 import { isKubeletHere, isLocalnetGuard } from './chainEdits.ts';
 import { EVERY_JUMP, EVERY_LAYOUT } from './layouts/index.ts';
-import { CHAINS, IPVS_CHAINS, isServiceChain, PREFIXES } from './names.ts';
+import { CHAINS, IPVS_CHAINS, isServiceChain, PREFIXES, SENT_TRIAL_CHAIN, TRIAL_CHAIN } from './names.ts';
 import { printRule, ruleKey } from './print.ts';
 import type { ParsedChain, ParsedRule, Tables } from './parse.ts';
 import { jumpOf, type Rule, type Table, TABLE_NAMES } from './rule.ts';
@@ -228,8 +228,11 @@ export function ownChains(state: Tables, table: Table): Set<string> {
 /** A fixed chain that the layout in use does not need is left over from another one. */
 function isOfSomeLayout(state: Tables, table: Table, chain: string): boolean {
   if (chain === CHAINS.markDrop) return table === 'nat' && !isKubeletHere(state);
-  return isServiceChain(chain) || FIXED[table].has(chain);
+  return isServiceChain(chain) || FIXED[table].has(chain) || TRIAL_CHAINS.has(chain);
 }
+
+/** A process was killed during the trial. */
+const TRIAL_CHAINS: ReadonlySet<string> = new Set([TRIAL_CHAIN, SENT_TRIAL_CHAIN]);
 
 const FIXED: Readonly<Record<Table, ReadonlySet<string>>> = {
   filter: fixedChains('filter', [CHAINS.forward]),

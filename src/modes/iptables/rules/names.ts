@@ -51,6 +51,10 @@ export function isRecordChain(chain: string): boolean {
   return RECORD_CHAIN.test(chain);
 }
 
+/** Chains that a trial at a start writes, and deletes: one by iptables-restore, one by netlink. */
+export const TRIAL_CHAIN = 'KUBE-JUNCTION-TRIAL';
+export const SENT_TRIAL_CHAIN = `${TRIAL_CHAIN}-NL`;
+
 export const CHAINS = {
   services: 'KUBE-SERVICES',
   externalServices: 'KUBE-EXTERNAL-SERVICES',
