@@ -45,9 +45,9 @@ const FRONTENDS: readonly Dialled[] = (['client', 'pod-b', 'node1'] as const).fl
   { from, address: 'fd00:100::2', port: STABLE.nodePort },
   { from, address: '192.168.100.2', port: STICKY.nodePort },
 ]);
-/** Below those that the kernel gives out by itself. */
+/** Below those that the lab gives sessions, which stay open, and that the kernel gives out by itself. */
 const FIRST_PORT = 12_000;
-const LAST_PORT = 29_900;
+const LAST_PORT = 19_900;
 const PROBE_MS = 400;
 /** A first packet that was lost is sent again after one second, three and seven. */
 const PATIENCE_MS = 10_000;

@@ -1,5 +1,6 @@
 /** `services` and `endpoints`: one row for each. */
 import type { EndpointSlice, ObjectKey } from '../model/objects.ts';
+import { endpointCountOf, forEachState } from '../model/packedSlice.ts';
 import type { ServicePort } from '../model/serviceTracker.ts';
 import { printCut } from '../plan/capacity.ts';
 import { printFrontendKey } from '../plan/claims.ts';
@@ -84,8 +85,7 @@ export function printPort({ port, nodePort, protocol }: ServicePort): string {
 function countEndpoints(served: readonly InFamily[], service: ObjectKey): ServiceRow['endpoints'] {
   for (const { family } of served) {
     const slices = family.slicesOf(service);
-    if (slices.some(({ endpoints }) => endpoints.length > 0))
-      return countIn(slices, family.plan.view.nodeName);
+    if (slices.some((slice) => endpointCountOf(slice) > 0)) return countIn(slices, family.plan.view.nodeName);
   }
   return { ready: 0, local: 0, all: 0 };
 }
@@ -95,15 +95,15 @@ function countIn(slices: readonly EndpointSlice[], nodeName: string): ServiceRow
   let ready = 0;
   let local = 0;
   const seen = slices.length > 1 ? new Set<string>() : undefined;
-  for (const { endpoints } of slices)
-    for (const endpoint of endpoints) {
-      if (seen?.has(endpoint.ip)) continue;
-      seen?.add(endpoint.ip);
+  for (const slice of slices)
+    forEachState(slice, (ip, state) => {
+      if (seen?.has(ip)) return;
+      seen?.add(ip);
       all++;
-      if (!endpoint.ready) continue;
+      if (!state.ready) return;
       ready++;
-      if (nodeName !== '' && endpoint.nodeName === nodeName) local++;
-    }
+      if (nodeName !== '' && state.nodeName === nodeName) local++;
+    });
   return { ready, local, all };
 }
 

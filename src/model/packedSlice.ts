@@ -42,19 +42,36 @@ export class PackedSlice implements EndpointSlice {
   }
 
   get endpoints(): readonly SliceEndpoint[] {
+    const endpoints: SliceEndpoint[] = [];
+    this.forEach((...packed) => endpoints.push(unpacked(...packed)));
+    return endpoints;
+  }
+
+  /** Without making endpoints. */
+  forEach(visit: (...endpoint: Packed) => void): void {
     const { packed } = this;
-    return Array.from({ length: this.endpointCount }, (_, index) => {
-      const at = index * PARTS;
-      return unpacked(packed.slice(at, at + PARTS) as unknown as Packed);
-    });
+    // What is at each place is what the constructor put there.
+    for (let at = 0; at < packed.length; at += PARTS)
+      visit(packed[at] as Ip, packed[at + 1] as string | undefined, packed[at + 2] as EndpointState);
   }
 }
 
-function unpacked([ip, pod, state]: Packed): SliceEndpoint {
+/** One literal for each shape: copies with `...` took most of the time. */
+function unpacked(ip: Ip, pod: string | undefined, state: EndpointState): SliceEndpoint {
   const { nodeName, ready, serving, terminating, zoneHints, nodeHints, zone } = state;
-  const common = { ip, nodeName, ready, serving, terminating, zoneHints, nodeHints };
-  if (pod === undefined) return zone === undefined ? common : { ...common, zone };
-  return zone === undefined ? { ...common, pod } : { ...common, pod, zone };
+  if (pod === undefined)
+    return zone === undefined
+      ? { ip, nodeName, ready, serving, terminating, zoneHints, nodeHints }
+      : { ip, nodeName, ready, serving, terminating, zoneHints, nodeHints, zone };
+  return zone === undefined
+    ? { ip, nodeName, ready, serving, terminating, zoneHints, nodeHints, pod }
+    : { ip, nodeName, ready, serving, terminating, zoneHints, nodeHints, pod, zone };
+}
+
+/** What counting needs of each endpoint, without making it. */
+export function forEachState(slice: EndpointSlice, visit: (ip: Ip, state: EndpointState) => void): void {
+  if (slice instanceof PackedSlice) slice.forEach((ip, _, state) => visit(ip, state));
+  else for (const endpoint of slice.endpoints) visit(endpoint.ip, endpoint);
 }
 
 /** How many endpoints a slice has, without making them. */

@@ -240,8 +240,7 @@ export class WrittenRecord implements RecordKeeper {
 
   /** All that is noted, and then, if nothing was noted or begun meanwhile, that it holds. */
   async #write(): Promise<void> {
-    const { bytes = 0 } = this.#file ?? {};
-    if (!this.#file || bytes > GROWTH * this.#liveBytes + GROWTH_BYTES) this.#create();
+    if (!this.#file || this.#isTooLarge(this.#file.bytes)) this.#create();
     const begun = this.#families.filter((each) => each.hasBegun);
     for (const family of begun) {
       const facts = await family.facts(this.#mark);
@@ -253,6 +252,11 @@ export class WrittenRecord implements RecordKeeper {
     this.#settle(generation);
     if (this.#liveBytes === 0) this.#liveBytes = this.#file?.bytes ?? 0;
     this.#file?.complete();
+  }
+
+  /** One that is still being written grows until it holds: syncs go on meanwhile, and it must come to an end. */
+  #isTooLarge(bytes: number): boolean {
+    return this.#liveBytes > 0 && bytes > GROWTH * this.#liveBytes + GROWTH_BYTES;
   }
 
   async #writeEntries(family: FamilyRecord): Promise<void> {
