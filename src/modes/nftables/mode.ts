@@ -72,8 +72,13 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
       tables.subscribe({
         family,
         onChange: (changedBy, changes) => {
-          // Some notifications were lost: nobody knows whether they were about our table.
-          if (!changedBy) return events.suspect(undefined);
+          // Some notifications were lost, perhaps with the thread: nobody knows whether they were about our table, and the
+          // backstop is deleted with the socket that made it.
+          if (!changedBy) {
+            proxier.requestBackstop();
+            events.request('notifications of the kernel were lost', true);
+            return events.suspect(undefined);
+          }
           if (changes) proxier.noteForeign(changes, family);
           else proxier.requestFull();
           events.foreignChange({ objects: changes?.objects ?? [OUR_TABLE], changedBy });

@@ -121,6 +121,11 @@ export class NftProxier {
     this.table.requestFull();
   }
 
+  /** The next sync makes sure that the backstop is there. */
+  requestBackstop(): void {
+    this.#backstop?.requestFull();
+  }
+
   verified(): void {
     this.#options.record?.verified();
   }

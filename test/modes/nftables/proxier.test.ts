@@ -33,6 +33,21 @@ class Stage {
   }
 }
 
+test('a backstop that was deleted with its socket is made again, without a change', async () => {
+  const [kernel, backstop, cluster] = [new FakeNftKernel(), new FakeNftKernel(), new Cluster()];
+  const facts = { masqueradeBit: 14, counters: false, nodeIps: () => [] };
+  const proxy = new NftProxier({ client: kernel, backstop, clock: new FakeClock(), ...facts });
+  cluster.tell('a/x 10.96.0.1 80', 'a/x-1 of x 80 | 10.1.0.1');
+  await proxy.sync(cluster.planner, cluster.takeDirty());
+  expect(backstop.table).toBeDefined();
+  backstop.table = undefined;
+  await proxy.sync(cluster.planner, []);
+  expect(backstop.table).toBeUndefined();
+  proxy.requestBackstop();
+  await proxy.sync(cluster.planner, []);
+  expect(backstop.table).toBeDefined();
+});
+
 describe('a set of another time that will not go', () => {
   const refusing = (kernel: FakeNftKernel): void => {
     kernel.fault = (transaction) =>
