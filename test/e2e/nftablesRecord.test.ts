@@ -34,6 +34,9 @@ const ALL = [WEB, STICKY, ...OTHERS];
 /** One is gone, one is new, one has other endpoints. */
 const LATER = [{ ...WEB, pods: 'bd' }, { name: 'new', ip: '10.96.0.9', pods: 'a' }, ...OTHERS.slice(1)];
 
+/** Pool sizes and time-outs that nobody uses stay for five seconds. */
+const PARTS_STAY_MS = 6000;
+
 describe('a start from the record', () => {
   const lab = useLab();
   let directory = '';
@@ -203,7 +206,7 @@ describe('a start from the record', () => {
     await daemon().start();
     await eventually('the table stays', async () => {
       const before = await ourTables(node());
-      await sleep(500);
+      await sleep(PARTS_STAY_MS);
       return before === (await ourTables(node()));
     });
     const table = await ourTables(node());
