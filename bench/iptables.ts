@@ -148,7 +148,7 @@ function makeProxy(
   layout: LayoutName,
   reader?: ChainReader,
 ): { readonly proxy: Proxier; readonly fill: (sizes: Sizes) => void } {
-  const writer = new IptablesRules(LAYOUTS[layout], client, { reader });
+  const writer = new IptablesRules(LAYOUTS[layout], client, { reader, now: () => performance.now() });
   const proxy = new Proxier({
     family: 'IPv4',
     settings: VIEW,

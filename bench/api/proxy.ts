@@ -4,6 +4,7 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { IptablesRules } from '../../src/modes/iptables/reconcile.ts';
 import { printStep } from '../../src/modes/iptables/rules/edit.ts';
 import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
+import type { TableClient } from '../../src/modes/iptables/rules/sender.ts';
 import { limitMemory } from '../../src/daemon/memory.ts';
 import { createLog } from '../../src/log/log.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
@@ -81,7 +82,7 @@ async function startReport(stopwatch: Stopwatch, blocks: BlockMeter): Promise<St
 }
 
 function makeLoop(family: Family, stopwatch: Stopwatch, minSyncPeriodMs: number): SyncRunner {
-  const writer = new IptablesRules(LAYOUTS.current, {
+  const client: TableClient = {
     save: async () => '',
     // A real restore takes its time too, and meanwhile the event loop turns.
     commit: async (step) => {
@@ -90,7 +91,8 @@ function makeLoop(family: Family, stopwatch: Stopwatch, minSyncPeriodMs: number)
       await setImmediate();
       return bytes.length;
     },
-  });
+  };
+  const writer = new IptablesRules(LAYOUTS.current, client, { now: () => performance.now() });
   const telemetry = {
     serviceEvent: () => {},
     endpointEvent: () => {},

@@ -50,12 +50,13 @@ export interface BudgetRun {
   readonly restart: Start;
   /** From a change during the first seconds after that restart to the first connection that reaches the new endpoint. */
   readonly restartChangeMs: readonly number[];
-  /** A comparison of everything with the kernel: beside syncs, or, without that, in the first sync. */
-  readonly verifyMs: number;
-  readonly isVerifiedBeside: boolean;
+  /** A comparison of everything with the kernel: beside these changes, or, in a version that cannot, in the first sync. */
+  readonly busyVerifyMs: number;
   readonly restartMemory: Resident;
   /** After kill -9; meanwhile an endpoint changed, and nothing in the kernel. */
   readonly killed: Start;
+  /** The comparison after one more restart, while nothing changes. */
+  readonly verifyMs: number;
 }
 
 /** The program itself, of each checkout in turn. */

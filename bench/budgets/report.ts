@@ -45,6 +45,7 @@ const QUANTITIES: readonly Quantity[] = [
     values: ({ verifyMs }) => [verifyMs],
     budgets: { 'iptables-nft:10000x3': '0.7 s, sliced' },
   },
+  { name: '  beside twenty changes', values: ({ busyVerifyMs }) => [busyVerifyMs] },
   {
     name: 'restart until a change is taken',
     values: ({ restart }) => [restart.forwardingMs],

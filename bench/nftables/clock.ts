@@ -52,6 +52,7 @@ export class Clock {
         this.onBackstop();
         return client.isThere();
       },
+      inspect: (wanted, only) => client.inspect(wanted, only),
       commit: (transaction) => {
         this.#begun = performance.now();
         return client.commit(transaction);

@@ -44,8 +44,11 @@ const NFTABLES: SoakMode = {
   hasBackstop: true,
   tamperings: NFT_TAMPERINGS,
   isWhole: async (node) => {
-    const tables = await node.run(['nft', 'list', 'tables']);
-    return TABLES.every((table) => tables.includes(`table ${table}\n`));
+    // Chains are hooked in when everything else is written.
+    const tables = (await node.run(['nft', 'list', 'chains'])).split(/^(?=table )/m);
+    return TABLES.every((table) =>
+      tables.some((text) => text.startsWith(`table ${table} {`) && text.includes(' hook ')),
+    );
   },
   rules: ourTables,
   wipe: async (node) => {

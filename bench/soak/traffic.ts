@@ -49,8 +49,8 @@ const FRONTENDS: readonly Dialled[] = (['client', 'pod-b', 'node1'] as const).fl
 const FIRST_PORT = 12_000;
 const LAST_PORT = 19_900;
 const PROBE_MS = 400;
-/** A first packet that was lost is sent again after one second, three and seven. */
-const PATIENCE_MS = 10_000;
+/** A first packet that was lost is sent again after one second, three, seven, 15 and 31: a repair takes seconds on a busy machine. */
+const PATIENCE_MS = 35_000;
 const RESEND_MS = 900;
 const REST_MS = 15;
 const SESSION_REST_MS = 250;

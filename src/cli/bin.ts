@@ -10,7 +10,7 @@ for (const [signal, code] of [['SIGINT', 130] as const, ['SIGTERM', 143] as cons
   process.once(signal, () => process.exit(code));
 const argv = process.argv.slice(2);
 if (!isDaemon(argv)) giveWayToProxy(argv[0]);
-const output = isDaemon(argv) ? (await import('./nodeCommands.ts')).daemonOutput() : commandOutput();
+const output = isDaemon(argv) ? (await import('./startCommand.ts')).daemonOutput() : commandOutput();
 process.on('exit', () => output.flush?.(FLUSH_MS));
 const code = await main(argv, output);
 const failures = (await output.finished?.()) ?? [];

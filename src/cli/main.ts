@@ -95,7 +95,7 @@ const node = (): Promise<typeof import('./nodeCommands.ts')> => import('./nodeCo
 
 const RUN: Readonly<Record<CommandName, (parsed: ParsedFlags, io: Output) => Promise<number>>> = {
   run: async (parsed, io) => {
-    const [{ runCommand }, { loadValid, nodeName }] = await Promise.all([node(), planning()]);
+    const { loadValid, nodeName, runCommand } = await import('./startCommand.ts');
     const loaded = loadValid(parsed);
     return runCommand(loaded, parsed, io, {
       nodeName: () => nodeName(loaded.config),

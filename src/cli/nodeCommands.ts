@@ -5,11 +5,9 @@
 export { bundleCommand } from './bundleCommand.ts';
 export { openBundle } from './bundleSubject.ts';
 export { checkCommand } from './checkCommand.ts';
-export { runCleanup } from './cleanupCommand.ts';
-export { daemonOutput } from './daemonOutput.ts';
+export { cleanupCommand, refuseBesideJunction, runCleanup } from './cleanupCommand.ts';
 export { diffCommand } from './diffCommand.ts';
 export { doctorCommand } from './doctorCommand.ts';
 export { bundleEvents } from '../bundle/events.ts';
 export { readBundle } from '../bundle/read.ts';
-export { runCommand } from './runCommand.ts';
 export { uiCommand } from './uiCommand.ts';

@@ -12,7 +12,6 @@ import { createLog, type Log } from '../log/log.ts';
 import { FAMILIES } from '../model/ip.ts';
 import { requireNetAdmin } from '../modes/prerequisites/capabilities.ts';
 import { killOrphans, PARENT_VARIABLE, parentMark } from '../system/procfs.ts';
-import { cleanupCommand, refuseBesideJunction } from './cleanupCommand.ts';
 import { UsageError } from './commands.ts';
 import type { Output } from './output.ts';
 
@@ -31,6 +30,7 @@ export async function runCommand(
   if (invocation.writeConfigTo !== undefined) return writeConfigTo(invocation.writeConfigTo, config, log);
   if (invocation.cleanup) {
     requireNetAdmin();
+    const { cleanupCommand, refuseBesideJunction } = await import('./nodeCommands.ts');
     await refuseBesideJunction(io, false);
     const everything = { families: FAMILIES, variant: 'auto', mode: 'all' } as const;
     return cleanupCommand(io, { ...everything, output: 'text', dryRun: false });

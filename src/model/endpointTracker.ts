@@ -4,10 +4,10 @@
  * Slices are kept per service twice: as applied at the last sync, and as pending. The merged endpoints of a service
  * are computed when they are asked for, so that nothing is stored twice, and only as many as are asked for.
  */
-import { flat } from './flat.ts';
 import { deepEqual } from './equal.ts';
-import { endpointCountOf } from './packedSlice.ts';
-import { type Family, hostPort } from './ip.ts';
+import { compareEndpoints, conditionOf, isOn, PackedEndpoint } from './packedEndpoint.ts';
+import { endpointCountOf, forEachState } from './packedSlice.ts';
+import type { Family } from './ip.ts';
 import {
   type EndpointSlice,
   type ObjectKey,
@@ -137,22 +137,29 @@ export class EndpointTracker {
     onSlice?: (previous: EndpointSlice | undefined, current: EndpointSlice | undefined) => void,
   ): ReadonlySet<ObjectKey> {
     const changes = new Set<ObjectKey>();
-    for (const service of services) {
-      const pending = this.#pending.get(service);
-      if (!pending) continue;
-      this.#pending.delete(service);
-      const before = this.#applied.get(service) ?? NO_SLICES;
-      let isChanged = false;
-      for (const [key, slice] of pending) {
-        isChanged ||= !sameEndpoints(before.get(key), slice);
-        onSlice?.(before.get(key), slice);
-      }
-      if (isChanged) changes.add(service);
-      const after = withPending(before, pending);
-      if (after.size > 0) this.#applied.set(service, after);
-      else this.#applied.delete(service);
-    }
+    for (const service of services) if (this.applyOne(service, onSlice)) changes.add(service);
     return changes;
+  }
+
+  /** The same for one service; returns whether a slice of it is not what it was. */
+  applyOne(
+    service: ObjectKey,
+    onSlice?: (previous: EndpointSlice | undefined, current: EndpointSlice | undefined) => void,
+  ): boolean {
+    const pending = this.#pending.get(service);
+    if (!pending) return false;
+    this.#pending.delete(service);
+    const before = this.#applied.get(service) ?? NO_SLICES;
+    let isChanged = false;
+    for (const [key, slice] of pending) {
+      const previous = before.get(key);
+      isChanged ||= !sameEndpoints(previous, slice);
+      onSlice?.(previous, slice);
+    }
+    const after = withPending(before, pending);
+    if (after.size > 0) this.#applied.set(service, after);
+    else this.#applied.delete(service);
+    return isChanged;
   }
 
   #note(service: ObjectKey, key: ObjectKey, slice: EndpointSlice | undefined): boolean {
@@ -181,13 +188,16 @@ export class EndpointTracker {
 
 /** Apart from when it changed. */
 function sameEndpoints(a: EndpointSlice | undefined, b: EndpointSlice | undefined): boolean {
-  return deepEqual(a?.ports, b?.ports) && deepEqual(a?.endpoints, b?.endpoints);
+  if (!a || !b) return a === b;
+  return deepEqual(a.ports, b.ports) && deepEqual(a.endpoints, b.endpoints);
 }
 
 function withPending(
   applied: SlicesByKey,
   pending: ReadonlyMap<string, EndpointSlice | undefined>,
 ): SlicesByKey {
+  if (applied.size === 0 && pending.size === 1)
+    for (const [key, slice] of pending) return slice ? new OneSlice(key, slice) : NO_SLICES;
   const slices = new Map<ObjectKey, EndpointSlice>();
   for (const slice of applied.values()) slices.set(objectKey(slice.namespace, slice.name), slice);
   for (const [key, slice] of pending) {
@@ -218,7 +228,7 @@ export type EndpointsByPort = ReadonlyMap<PortKey, readonly Endpoint[]>;
 /** What of a service's slices is merged; without a limit, everything. */
 export interface MergeLimits {
   /** Of these ports alone. A slice may have 20,000 ports and 1,000 endpoints, whatever its service has. */
-  readonly ports?: ReadonlySet<PortKey>;
+  readonly ports?: Pick<ReadonlySet<PortKey>, 'has'>;
   /** How many endpoints are looked at for each port: ready ones on this node first, then other ready ones. */
   readonly perPort?: number;
 }
@@ -229,28 +239,57 @@ export function mergeSlices(
   nodeName: string,
   { ports, perPort = Number.POSITIVE_INFINITY }: MergeLimits = {},
 ): EndpointsByPort {
-  const merged = new Map<PortKey, Map<string, Endpoint>>();
-  const seen = new Map<PortKey, number>();
-  for (const slice of inOrder(slices, nodeName, perPort)) {
-    const { endpoints: sliceEndpoints } = slice;
-    if (sliceEndpoints.length === 0) continue;
-    for (const port of slice.ports) {
+  const merged = new Map<PortKey, Endpoint[]>();
+  for (const part of inOrder(slices, nodeName, perPort)) {
+    if (endpointCountOf(part) === 0) continue;
+    for (const port of part.ports) {
       const key = portKey(port.name, port.protocol);
       if (ports && !ports.has(key)) continue;
-      const before = seen.get(key) ?? 0;
-      if (before >= perPort) continue;
-      seen.set(key, before + sliceEndpoints.length);
       let endpoints = merged.get(key);
-      if (!endpoints) merged.set(key, (endpoints = new Map()));
-      for (const sliceEndpoint of firstOf(sliceEndpoints, perPort - before)) {
-        const endpoint = toEndpoint(sliceEndpoint, port.port, nodeName);
-        // A running pod beats a terminating one that had the same address.
-        if (!endpoint.terminating || !endpoints.has(endpoint.key)) endpoints.set(endpoint.key, endpoint);
-      }
+      if (!endpoints) merged.set(key, (endpoints = []));
+      if (endpoints.length < perPort) addEndpoints(endpoints, part, port.port, nodeName, perPort);
     }
   }
-  // Sorted into a list of its own: one that has grown has room for more.
-  return new Map([...merged].map(([key, endpoints]) => [key, [...endpoints.values()].toSorted(byKey)]));
+  for (const [key, endpoints] of merged) merged.set(key, inKeyOrder(endpoints));
+  return merged;
+}
+
+/** Up to so many in all. */
+function addEndpoints(
+  endpoints: Endpoint[],
+  part: SlicePart,
+  port: number,
+  nodeName: string,
+  most: number,
+): void {
+  const left = most - endpoints.length;
+  const some = endpointCountOf(part) <= left ? part : { endpoints: part.endpoints.slice(0, left) };
+  forEachState(some, (ip, state) => {
+    endpoints.push(new PackedEndpoint(ip, port, conditionOf(state, isOn(nodeName, state))));
+  });
+}
+
+/** A list of its own, without the room that a list has that has grown. Many slices are in order already. */
+function inKeyOrder(endpoints: readonly Endpoint[]): Endpoint[] {
+  for (let index = 1; index < endpoints.length; index++) {
+    const [last, next] = [endpoints[index - 1], endpoints[index]];
+    if (last && next && compareEndpoints(last, next) >= 0)
+      return withoutRepeated(endpoints.toSorted(compareEndpoints));
+  }
+  return endpoints.slice();
+}
+
+/** Of those with one address, which are in the order of their slices: a running pod beats a terminating one. */
+function withoutRepeated(sorted: Endpoint[]): Endpoint[] {
+  let kept: Endpoint[] | undefined;
+  for (const [index, endpoint] of sorted.entries()) {
+    const last = kept ? kept.at(-1) : sorted[index - 1];
+    const isRepeated = last !== undefined && compareEndpoints(last, endpoint) === 0;
+    if (isRepeated) kept ??= sorted.slice(0, index);
+    if (!isRepeated) kept?.push(endpoint);
+    else if (!endpoint.terminating) kept?.splice(-1, 1, endpoint);
+  }
+  return kept?.slice() ?? sorted;
 }
 
 /** All endpoints of these slices, each counted once however many ports it has. */
@@ -280,31 +319,9 @@ function inOrder(slices: Iterable<EndpointSlice>, nodeName: string, perPort: num
 
 function rankOf(endpoint: SliceEndpoint, nodeName: string): 0 | 1 | 2 {
   if (!endpoint.ready) return 2;
-  return nodeName !== '' && endpoint.nodeName === nodeName ? 0 : 1;
-}
-
-function firstOf<T>(items: readonly T[], count: number): readonly T[] {
-  return items.length <= count ? items : items.slice(0, count);
-}
-
-function toEndpoint(endpoint: SliceEndpoint, port: number, nodeName: string): Endpoint {
-  return {
-    ip: endpoint.ip,
-    port,
-    key: flat(hostPort(endpoint.ip, port)),
-    isLocal: nodeName !== '' && endpoint.nodeName === nodeName,
-    ready: endpoint.ready,
-    serving: endpoint.serving,
-    terminating: endpoint.terminating,
-    zoneHints: endpoint.zoneHints,
-    nodeHints: endpoint.nodeHints,
-  };
+  return isOn(nodeName, endpoint) ? 0 : 1;
 }
 
 function byName(a: EndpointSlice, b: EndpointSlice): number {
   return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
-}
-
-function byKey(a: Endpoint, b: Endpoint): number {
-  return a.key < b.key ? -1 : a.key > b.key ? 1 : 0;
 }

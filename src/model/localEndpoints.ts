@@ -58,7 +58,9 @@ export class LocalEndpoints {
   update(services: Iterable<ObjectKey>): boolean {
     let changed = false;
     for (const service of services) {
-      const port = healthCheckPorts(this.#inputs.portsOf(service)).get(service) ?? 0;
+      const ports = this.#inputs.portsOf(service);
+      const hasPort = ports.some(({ healthCheckNodePort }) => healthCheckNodePort !== 0);
+      const port = hasPort ? (healthCheckPorts(ports).get(service) ?? 0) : 0;
       const count = port === 0 ? 0 : this.#count(service);
       changed = set(this.#ports, service, port) || changed;
       changed = set(this.#counts, service, count) || changed;

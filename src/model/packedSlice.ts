@@ -11,6 +11,8 @@ export type EndpointState = Omit<SliceEndpoint, 'ip' | 'pod'>;
 
 /** Of one endpoint. */
 type Packed = readonly [ip: Ip, pod: string | undefined, state: EndpointState];
+/** Address, name of the pod and state of the first endpoint, then those of the next. */
+export type PackedEndpoints = readonly Packed[number][];
 const PARTS = 3;
 
 export class PackedSlice implements EndpointSlice {
@@ -20,21 +22,24 @@ export class PackedSlice implements EndpointSlice {
   readonly family: Family;
   readonly ports: readonly SlicePort[];
   readonly triggerTime: number | undefined;
-  /** Address, name of the pod and state of the first endpoint, then those of the next. Not private: equality reads it. */
-  readonly packed: readonly Packed[number][];
+  /** Not private: equality reads it. */
+  readonly packed: PackedEndpoints;
 
-  /** `share` returns one copy of each state. */
-  constructor(slice: EndpointSlice, share: (state: EndpointState) => EndpointState) {
-    const { endpoints } = slice;
+  constructor(slice: Omit<EndpointSlice, 'endpoints'>, packed: PackedEndpoints) {
     this.namespace = slice.namespace;
     this.name = slice.name;
     this.service = slice.service;
     this.family = slice.family;
     this.ports = slice.ports;
     this.triggerTime = slice.triggerTime;
-    const packed: Packed[number][] = [];
-    for (const { ip, pod, ...state } of endpoints) packed.push(ip, pod, share(state));
     this.packed = packed.slice(); // without the room that push leaves
+  }
+
+  /** `share` returns one copy of each state. */
+  static of(slice: EndpointSlice, share: (state: EndpointState) => EndpointState): PackedSlice {
+    const packed: Packed[number][] = [];
+    for (const { ip, pod, ...state } of slice.endpoints) packed.push(ip, pod, share(state));
+    return new PackedSlice(slice, packed);
   }
 
   get endpointCount(): number {
@@ -69,12 +74,15 @@ function unpacked(ip: Ip, pod: string | undefined, state: EndpointState): SliceE
 }
 
 /** What counting needs of each endpoint, without making it. */
-export function forEachState(slice: EndpointSlice, visit: (ip: Ip, state: EndpointState) => void): void {
+export function forEachState(
+  slice: Pick<EndpointSlice, 'endpoints'>,
+  visit: (ip: Ip, state: EndpointState) => void,
+): void {
   if (slice instanceof PackedSlice) slice.forEach((ip, _, state) => visit(ip, state));
   else for (const endpoint of slice.endpoints) visit(endpoint.ip, endpoint);
 }
 
 /** How many endpoints a slice has, without making them. */
-export function endpointCountOf(slice: EndpointSlice): number {
+export function endpointCountOf(slice: Pick<EndpointSlice, 'endpoints'>): number {
   return slice instanceof PackedSlice ? slice.endpointCount : slice.endpoints.length;
 }

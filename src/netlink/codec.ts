@@ -91,12 +91,22 @@ export class MessageWriter extends ByteBuffer {
   }
 
   message(header: MessageHeader, payload: (writer: this) => void): this {
-    const start = this.reserve(HEADER_BYTES);
+    const start = this.openMessage(header.type, header.flags, header.sequence);
     payload(this);
+    return this.closeMessage(start);
+  }
+
+  /** The same without a function. Returns what `closeMessage` needs. */
+  openMessage(type: number, flags: number, sequence: number): number {
+    const start = this.reserve(HEADER_BYTES);
+    this.view.setUint16(start + 4, type, LITTLE_ENDIAN);
+    this.view.setUint16(start + 6, flags, LITTLE_ENDIAN);
+    this.view.setUint32(start + 8, sequence, LITTLE_ENDIAN);
+    return start;
+  }
+
+  closeMessage(start: number): this {
     this.view.setUint32(start, this.used - start, LITTLE_ENDIAN);
-    this.view.setUint16(start + 4, header.type, LITTLE_ENDIAN);
-    this.view.setUint16(start + 6, header.flags, LITTLE_ENDIAN);
-    this.view.setUint32(start + 8, header.sequence, LITTLE_ENDIAN);
     return this;
   }
 

@@ -67,8 +67,11 @@ export class KernelPort implements DatagramPort {
   readonly #stop: number | undefined;
   readonly #buffer = new Uint8Array(RECEIVE_BYTES);
   readonly #kernel = kernelAddress();
+  // Kept with their views: a verification receives 80,000 times.
   readonly #sender = new Uint8Array(ADDRESS_BYTES);
+  readonly #senderWords = new Uint32Array(this.#sender.buffer);
   readonly #senderLength = new Uint32Array(1);
+  readonly #senderLengthBytes = new Uint8Array(this.#senderLength.buffer);
   #sendBytes = KERNEL_BUFFER_BYTES;
   #open = true;
 
@@ -155,7 +158,7 @@ export class KernelPort implements DatagramPort {
         this.#buffer.length,
         MSG_TRUNC | MSG_DONTWAIT,
         this.#sender,
-        new Uint8Array(this.#senderLength.buffer),
+        this.#senderLengthBytes,
       );
       if (length < 0) {
         const code = errno();
@@ -167,7 +170,7 @@ export class KernelPort implements DatagramPort {
       // Any process with CAP_NET_ADMIN in this network namespace may send to our socket, and what it sends looks like an
       // answer or a notification. Only the sender's address tells the difference, and the kernel fills that in.
       const hasAddress = (this.#senderLength[0] ?? 0) >= ADDRESS_BYTES;
-      const sender = hasAddress ? new Uint32Array(this.#sender.buffer)[PORT_WORD] : undefined;
+      const sender = hasAddress ? this.#senderWords[PORT_WORD] : undefined;
       if (sender !== KERNEL_PORT) {
         countFault('netlink_not_from_kernel', `port id ${sender ?? 'unknown'}`);
         dropped++;

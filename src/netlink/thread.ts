@@ -100,14 +100,8 @@ export class NetlinkThread {
         }
       },
       {
-        lookUp: async (lookups) => {
-          const worker = await this.#connected();
-          let answer = new Uint8Array();
-          await worker.perform({ kind: 'lookUp', protocol, lookups }, (bytes) => {
-            answer = bytes.slice();
-          });
-          return answer;
-        },
+        lookUp: (lookups) => this.#ask({ kind: 'lookUp', protocol, lookups }),
+        compare: (questions) => this.#ask({ kind: 'compare', protocol, questions }),
         scan: async (request, filter, take) => {
           const worker = await this.#connected();
           return (await worker.perform({ kind: 'scan', protocol, request, filter }, take)) ?? 0;
@@ -116,6 +110,16 @@ export class NetlinkThread {
     );
     this.#channels.set(protocol, channel);
     return channel;
+  }
+
+  /** A job with one answer. */
+  async #ask(job: WorkerJob<'lookUp'> | WorkerJob<'compare'>): Promise<Uint8Array> {
+    const worker = await this.#connected();
+    let answer = new Uint8Array();
+    await worker.perform(job, (bytes) => {
+      answer = bytes.slice();
+    });
+    return answer;
   }
 
   /** An exchange that fails ends its socket, and the next one has another; of each protocol one may be notified. */

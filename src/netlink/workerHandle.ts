@@ -6,7 +6,7 @@ import { JunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
 import { libc } from '../system/libc.ts';
 import { netlinkFailed } from './port.ts';
-import type { FromWorker, ToWorker, WorkerSettings } from './worker/main.ts';
+import type { FromWorker, ToWorker, WorkerSettings } from './worker/messages.ts';
 
 const EFD_CLOEXEC = 0o2000000;
 const EFD_NONBLOCK = 0o4000;

@@ -20,6 +20,8 @@ interface PlanInputs {
 
 const NO_CUTS: readonly Cut[] = [];
 const NONE_DENIED: readonly never[] = [];
+/** Service ports and endpoints between two moments at which other work may have its turn. */
+const COST_PER_STEP = 64;
 
 export class Planner implements Plan {
   readonly family: Family;
@@ -100,25 +102,32 @@ export class Planner implements Plan {
   *#replan(service: ObjectKey, touched: Set<ServicePortId>): Generator<void, void> {
     const bounded = withinCapacity(this.#inputs.portsOf(service), this.#capacity);
     const { ports, endpointsPerPort: perPort } = bounded;
-    const keys = new Set(ports.map((port): PortKey => portKey(port.portName, port.protocol)));
-    const endpoints =
-      ports.length > 0 ? this.#inputs.endpointsOf(service, { ports: keys, perPort }) : undefined;
-    const ids = new Set(ports.map((port) => port.id));
+    const keys = oneOrSet(ports, (port): PortKey => portKey(port.portName, port.protocol));
+    const endpoints = keys && this.#inputs.endpointsOf(service, { ports: keys, perPort });
+    const ids = oneOrSet(ports, (port) => port.id);
+    let cost = 0;
     for (const id of listOf(this.#portsOfService.get(service))) {
-      if (!ids.has(id)) this.#setWanted(id, undefined, undefined, touched);
-      yield;
+      if (!ids?.has(id)) this.#setWanted(id, undefined, undefined, touched);
+      if (++cost % COST_PER_STEP === 0) yield;
     }
     for (const port of ports) {
       const portEndpoints = endpoints?.get(portKey(port.portName, port.protocol)) ?? [];
       this.#setWanted(port.id, planServicePort(port, portEndpoints, this.#view), port.createdAt, touched);
+      cost += 1 + portEndpoints.length;
+      if (cost < COST_PER_STEP) continue;
+      cost = 0;
       yield;
     }
-    const [first] = ids;
-    if (first === undefined) this.#portsOfService.delete(service);
-    else this.#portsOfService.set(service, ids.size === 1 ? first : Array.from(ids));
+    if (!ids) this.#portsOfService.delete(service);
+    else this.#portsOfService.set(service, ids instanceof One ? ids.value : Array.from(ids));
     const count = ports.length > 0 ? (this.#inputs.endpointCountOf?.(service) ?? 0) : 0;
-    const cuts = [...bounded.cuts, ...endpointCut(count, bounded, this.#capacity)];
-    if (!deepEqual(cuts, this.cutsOf(service))) this.#newCuts.add(service);
+    this.#setCuts(service, [...bounded.cuts, ...endpointCut(count, bounded, this.#capacity)]);
+  }
+
+  #setCuts(service: ObjectKey, cuts: readonly Cut[]): void {
+    const before = this.cutsOf(service);
+    if (cuts.length + before.length === 0) return;
+    if (!deepEqual(cuts, before)) this.#newCuts.add(service);
     if (cuts.length > 0) this.#cuts.set(service, cuts);
     else this.#cuts.delete(service);
   }
@@ -170,6 +179,7 @@ export class Planner implements Plan {
 
   *#grant(touched: ReadonlySet<ServicePortId>): Generator<void, readonly PlanChange[]> {
     const changes: PlanChange[] = [];
+    let cost = 0;
     for (const id of touched) {
       const previous = this.#granted.get(id);
       const wanted = this.#wantedOf(id);
@@ -182,6 +192,9 @@ export class Planner implements Plan {
         if (!sameFrontends(previous, current)) this.#addresses.replace(id, previous, current);
         changes.push({ id, previous, current });
       }
+      cost += 1 + (wanted?.endpointCount ?? 0);
+      if (cost < COST_PER_STEP) continue;
+      cost = 0;
       yield;
     }
     return changes;
@@ -210,6 +223,29 @@ export class Planner implements Plan {
       return owner === undefined || owner === id ? [] : [{ key, owner }];
     });
   }
+}
+
+/** A set of one thing. Most services have one port, and to make a set takes as long as to plan it. */
+class One<T> implements Pick<ReadonlySet<T>, 'has'> {
+  readonly value: T;
+
+  constructor(value: T) {
+    this.value = value;
+  }
+
+  has(value: T): boolean {
+    return value === this.value;
+  }
+}
+
+/** `undefined`: of no ports. */
+function oneOrSet<T extends string>(
+  ports: readonly ServicePort[],
+  of: (port: ServicePort) => T,
+): One<T> | ReadonlySet<T> | undefined {
+  const [first] = ports;
+  if (!first) return undefined;
+  return ports.length === 1 ? new One(of(first)) : new Set(ports.map(of));
 }
 
 function listOf<T extends string>(one: T | readonly T[] | undefined): readonly T[] {

@@ -3,8 +3,9 @@
  * Equal service ports have equal bytes, so that two are compared without being decoded. What cannot be decoded is
  * `undefined`: bytes may come from anywhere.
  */
-import { type Cidr, hostPort, type Ip, parseCidr } from '../model/ip.ts';
+import { type Cidr, type Ip, parseCidr } from '../model/ip.ts';
 import type { Endpoint } from '../model/endpointTracker.ts';
+import { conditionOf, PackedEndpoint } from '../model/packedEndpoint.ts';
 import { PROTOCOLS } from '../model/objects.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';
 import { type ByteReader, type ByteWriter, readAll, readSome, Unreadable } from './packedBytes.ts';
@@ -215,15 +216,12 @@ function decodeEndpoint(reader: ByteReader): Endpoint {
   const isHinted = (is & IS.hinted) > 0;
   const zoneHints = isHinted ? reader.list(() => reader.text()) : NO_HINTS;
   const nodeHints = isHinted ? reader.list(() => reader.text()) : NO_HINTS;
-  return {
-    ip,
+  const condition = {
     ready: (is & IS.ready) > 0,
     serving: (is & IS.serving) > 0,
     terminating: (is & IS.terminating) > 0,
     zoneHints,
     nodeHints,
-    port,
-    key: hostPort(ip, port),
-    isLocal: (is & IS.local) > 0,
   };
+  return new PackedEndpoint(ip, port, conditionOf(condition, (is & IS.local) > 0));
 }

@@ -127,7 +127,7 @@ export class Proxier {
     this.#services = new ServiceTracker(family);
     const { history } = options;
     this.#history = history;
-    const onPending = history && ((service: ObjectKey): void => history.seen(service));
+    const onPending = (service: ObjectKey): void => this.#seen(service);
     this.#endpoints = new EndpointTracker(family, settings.nodeName, startedAt, onPending);
     const inputs = {
       portsOf: (key: ObjectKey) => this.#services.portsOf(key),
@@ -142,10 +142,15 @@ export class Proxier {
   /** Each of these returns whether a sync is needed. */
   onService(key: ObjectKey, service: Service | undefined): boolean {
     const isPending = this.#services.update(key, service);
-    if (this.#services.pendingPortsOf(key)) this.#history?.seen(key);
+    if (this.#services.pendingPortsOf(key)) this.#seen(key);
     else this.#history?.unchanged(key);
     this.#telemetry?.serviceEvent(this.#services.pendingCount);
     return isPending;
+  }
+
+  /** Of the first snapshot nothing is noted: all of it is new. */
+  #seen(service: ObjectKey): void {
+    if (this.#hasWritten) this.#history?.seen(service);
   }
 
   onEndpointSlice(key: ObjectKey, slice: EndpointSlice | undefined): boolean {
@@ -232,16 +237,17 @@ export class Proxier {
     const services = this.#services.apply(taken);
     for (const [key, change] of services) causes.add(() => describeService(key, change));
     const changes: PlanChange[] = [];
+    const onSlice = (previous: EndpointSlice | undefined, current: EndpointSlice | undefined): void =>
+      causes.add(() => describeSlice(previous, current));
     for (const key of taken) {
-      const slices = this.#history && this.#endpoints.slicesOf(key);
-      const endpoints = this.#endpoints.apply([key], (previous, current) =>
-        causes.add(() => describeSlice(previous, current)),
-      );
+      const slices = this.#hasWritten && this.#history ? this.#endpoints.slicesOf(key) : undefined;
+      const areEndpointsChanged = this.#endpoints.applyOne(key, onSlice);
       const isViewChanged = this.#viewChanged.delete(key);
-      if (endpoints.has(key) || services.has(key) || isViewChanged) {
+      if (areEndpointsChanged || services.has(key) || isViewChanged) {
         const own = yield* this.plan.updating([key]);
         for (const change of own) changes.push(change);
         this.localEndpoints.update([key]);
+        // Of the first snapshot nothing is noted: all of it is new.
         if (slices) {
           const before = { ports: services.get(key)?.previous ?? this.#services.portsOf(key), slices };
           this.#note(key, before, own, isViewChanged ? this.#viewCause : undefined);
@@ -285,14 +291,12 @@ export class Proxier {
     };
   }
 
-  /** Of the first snapshot nothing is noted: all of it is new. */
   #note(
     service: ObjectKey,
     before: ServiceInputs,
     changes: readonly PlanChange[],
     viewCause: string | undefined,
   ): void {
-    if (!this.#hasWritten) return;
     const after = { ports: this.#services.portsOf(service), slices: this.#endpoints.slicesOf(service) };
     this.#history?.planned({ service, before, after, changes, viewCause });
   }

@@ -115,11 +115,11 @@ export class Unwritten {
     const since = new Map<ServicePortId, PlanChange>();
     for (const change of changes) {
       const { previous } = since.get(change.id) ?? this.#changes.get(change.id) ?? change;
-      since.set(change.id, { ...change, previous });
+      since.set(change.id, previous === change.previous ? change : { ...change, previous });
     }
     for (const id of since.keys()) this.#changes.delete(id);
     const { served, added, lost } = byKind(since.values());
-    for (const change of [...served, ...added, ...lost]) this.#changes.set(change.id, change);
+    for (const kind of [served, added, lost]) for (const change of kind) this.#changes.set(change.id, change);
   }
 
   /**
@@ -129,6 +129,10 @@ export class Unwritten {
    * gets it: in between, either of them answers.
    */
   next(limit = Number.POSITIVE_INFINITY): readonly ServicePortId[] {
+    if (limit === Number.POSITIVE_INFINITY) {
+      this.#isRestDue = false;
+      return [...this.#changes.keys()];
+    }
     const all = upTo(limit, [...this.#changes.values()]);
     if (all.length === this.#changes.size) {
       this.#isRestDue = false;
@@ -147,11 +151,14 @@ export class Unwritten {
 
   /** The kernel has these now. Returns what changed with them. */
   written(ids: readonly ServicePortId[]): readonly PlanChange[] {
-    return ids.flatMap((id) => {
+    const written: PlanChange[] = [];
+    for (const id of ids) {
       const change = this.#changes.get(id);
+      if (!change) continue;
       this.#changes.delete(id);
-      return change ?? [];
-    });
+      written.push(change);
+    }
+    return written;
   }
 }
 

@@ -50,8 +50,8 @@ const RUN: BudgetRun = {
   changeSyncMs: [1],
   restart: START,
   restartChangeMs: [4, 40, 5],
+  busyVerifyMs: Number.NaN,
   verifyMs: Number.NaN,
-  isVerifiedBeside: true,
   restartMemory: MEMORY,
   killed: START,
 };

@@ -199,10 +199,15 @@ describe('an API server', () => {
     );
   }
 
+  /** Said where it takes longer than a second, as on a busy machine. */
+  function withoutProgress(err: string): string {
+    return err.replace(/^Reading Services, EndpointSlices and the Node from http:\/\/[\d.:]+ …\n/, '');
+  }
+
   test.each([true, false])('is asked once for everything (streams lists: %s)', async (streams) => {
     server.streamsLists = streams;
     const { code, out, err } = await junction('plan', '--kubeconfig', kubeconfig(server.url), ...FLAGS, NODE);
-    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect({ code, err: withoutProgress(err) }).toEqual({ code: 0, err: '' });
     expect(cellsOf(out).slice(1)).toEqual(FRONTENDS);
     await expect.poll(() => server.watches.size).toBe(0);
   });
@@ -218,7 +223,7 @@ describe('an API server', () => {
         output,
       );
       expect(code).toBe(0);
-      expect(err).toBe(
+      expect(withoutProgress(err)).toBe(
         'warning: no Node is named nodea; kubectl get nodes names those that are there. --hostname-override says which one to plan for\n',
       );
     }

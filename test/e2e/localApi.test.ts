@@ -18,7 +18,7 @@ import type {
 import type { SnapshotLine } from '../../src/explain/snapshot.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
-import { ask, askFor, watchEvents } from './support/ask.ts';
+import { ask, type Asked, askFor, watchEvents } from './support/ask.ts';
 import { tryFetch } from './support/fetch.ts';
 import { useInLab } from './support/use.ts';
 import { manifests, type ServiceWords } from './cluster.ts';
@@ -165,16 +165,22 @@ describe.each(MODES)('a running daemon in %s mode', (mode, ...flags) => {
   });
 
   test('says what doctor finds, once for all who ask', async () => {
-    const [report, same] = await Promise.all([
-      answer<DoctorReport>('/v1/doctor'),
-      answer<DoctorReport>('/v1/doctor'),
-    ]);
+    const both = (): Promise<readonly Asked[]> =>
+      Promise.all([ask(socket(), '/v1/doctor'), ask(socket(), '/v1/doctor')]);
+    let asked = await both();
+    // On a busy machine it may take longer than the proxy waits for it, which says so.
+    await eventually('both are answered', async () => {
+      if (asked.every(({ status }) => status === 200)) return true;
+      asked = await both();
+      return false;
+    });
+    const [report, same] = asked.map(({ text }) => JSON.parse(text) as DoctorReport);
     expect(report).toMatchObject({ node: 'node1', mode });
     expect(same).toEqual(report);
-    expect(report.groups.map(({ name }) => name).join()).toBe(
+    expect(report?.groups.map(({ name }) => name).join()).toBe(
       'kernel,sysctls,other-proxies,firewall,routes,proxy,api-server,rules,packets,services,conntrack',
     );
-    expect(report.groups.find(({ name }) => name === 'rules')?.findings).toEqual([]);
+    expect(report?.groups.find(({ name }) => name === 'rules')?.findings).toEqual([]);
   });
 
   test('streams a change as it goes through, and remembers it', async () => {

@@ -51,7 +51,7 @@ function sharing(): (state: EndpointState) => EndpointState {
 test('a packed slice has the same endpoints', () => {
   fc.assert(
     fc.property(slice, (value) => {
-      const packed = new PackedSlice(value, sharing());
+      const packed = PackedSlice.of(value, sharing());
       expect(packed.endpoints).toEqual(value.endpoints);
       expect(packed.endpoints.map(Object.keys)).toEqual(value.endpoints.map(Object.keys));
       expect(endpointCountOf(packed)).toBe(value.endpoints.length);
@@ -66,7 +66,7 @@ test('two are equal exactly when what they were made from is', () => {
     fc.property(slice, slice, fc.boolean(), (a, b, isSame) => {
       const other = isSame ? structuredClone(a) : b;
       const share = sharing();
-      expect(deepEqual(new PackedSlice(a, share), new PackedSlice(other, share))).toBe(deepEqual(a, other));
+      expect(deepEqual(PackedSlice.of(a, share), PackedSlice.of(other, share))).toBe(deepEqual(a, other));
     }),
   );
 });

@@ -87,12 +87,13 @@ function expectDrawn(answer: PacketExplanation, stations: readonly Station[]): v
   const { places, lines, text } = mapOf(answer, stations);
   const way = text.split(' → ');
   expect(way.length).toBeGreaterThan(1);
-  for (const { point } of stations) expect(places.find(({ name }) => name === point)?.isTaken).toBe(true);
+  const taken = new Set(places.flatMap(({ name, isTaken }) => (isTaken ? name : [])));
+  expect(stations.map(({ point }) => point).filter((point) => !taken.has(point))).toEqual([]);
   // Each part of the way is a line of the drawing.
   expect(lines.filter(({ isTaken }) => isTaken).length).toBe(
     new Set(way.slice(1).map((name, index) => `${way[index]} ${name}`)).size,
   );
-  for (const { path } of lines) expect(path).toMatch(/^M[\d. LC-]+$/);
+  expect(lines.map(({ path }) => path).filter((path) => !/^M[\d. LC-]+$/.test(path))).toEqual([]);
 }
 
 describe('where the kernel does something else', () => {

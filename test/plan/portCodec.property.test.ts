@@ -1,8 +1,9 @@
 /** A service port comes back from its bytes as it was, and any bytes are read without a throw. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { hostPort, ipOfBytes, parseCidr } from '../../src/model/ip.ts';
+import { ipOfBytes, parseCidr } from '../../src/model/ip.ts';
 import { PROTOCOLS } from '../../src/model/objects.ts';
+import { conditionOf, PackedEndpoint } from '../../src/model/packedEndpoint.ts';
 import { ByteWriter } from '../../src/plan/packedBytes.ts';
 import { decodeServicePort, decodeServicePortId, encodeServicePort } from '../../src/plan/portCodec.ts';
 import type { Route, ServicePortPlan } from '../../src/plan/types.ts';
@@ -42,7 +43,7 @@ const anyPool = fc.array(
       zoneHints: anyHints,
       nodeHints: anyHints,
     })
-    .map((endpoint) => ({ ...endpoint, key: hostPort(endpoint.ip, endpoint.port) })),
+    .map((each) => new PackedEndpoint(each.ip, each.port, conditionOf(each, each.isLocal))),
   { maxLength: 5 },
 );
 const maybe = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>

@@ -8,6 +8,7 @@ import { eventually } from '../e2e/support/eventually.ts';
 import { readText } from '../deploy/chart.ts';
 import { RECIPES, recipeBlocks } from '../deploy/recipes.ts';
 import { VERSION } from '../../src/version.ts';
+import { BUILD_LIMIT_MS } from './builtImage.ts';
 import { API_PORT, Cluster } from './systemd/cluster.ts';
 import { debianRoot } from './systemd/debianRoot.ts';
 import { capture, SystemdNode, whyNoSystemd } from './systemd/node.ts';
@@ -75,7 +76,7 @@ describe('on a Debian node', () => {
     await node.shell('rm /etc/dpkg/dpkg.cfg.d/99mmdebstrap');
     await node.shell('systemctl daemon-reload; systemctl enable --now kube-proxy');
     cluster = await Cluster.around(node, folder);
-  });
+  }, BUILD_LIMIT_MS);
   afterAll(async () => {
     await cluster?.close();
     await node?.close();

@@ -166,6 +166,29 @@ describe('the record', () => {
     expect((await start().family.restore(many, OPTIONS))?.differing).toEqual([]);
   });
 
+  test('is not written again for one change after a large family joined a small one', async () => {
+    const { record, family } = start();
+    const other = record.family('IPv6', new FakeRules());
+    await other.restore(new Map(), OPTIONS);
+    await write({ family: other }, new Map());
+    await isSettled();
+    const endpoints = Array.from(
+      { length: 60_000 },
+      (_, at) => `| 10.${at >> 16}.${(at >> 8) & 255}.${at & 255}`,
+    );
+    const many = plansOf('a/y 10.96.0.2 80', `a/y-1 of y 80 ${endpoints.join(' ')}`);
+    await family.restore(new Map(), OPTIONS);
+    await write({ family }, many);
+    await isSettled();
+    const { ino, size } = statSync(file());
+    expect(size).toBeGreaterThan(400_000);
+    const ids = plansOf(...A).keys();
+    await write({ family }, new Map([...many, ...plansOf(...A)]), { ids, isFull: false });
+    await isSettled();
+    expect(statSync(file()).ino).toBe(ino);
+    expect(statSync(file()).size).toBeLessThan(size + 1000);
+  });
+
   const REASONS: readonly (readonly [what: string, act: () => unknown, why: RegExp])[] = [
     ['another handle', () => rules.handle++, /made again/],
     ['no mark', () => (rules.mark = undefined), /without its mark/],

@@ -26,8 +26,9 @@ import { killed, type Outcome, outcomeOf, outputOf, printEnd, restoreFailure } f
 import { CHAINS_PER_RESTORE, printStep, type Step } from './rules/edit.ts';
 import { savedRuleExists } from './rules/parse.ts';
 import type { Table } from './rules/rule.ts';
-import type { TableClient } from './rules/sender.ts';
+import type { StepDraft, TableClient } from './rules/sender.ts';
 import type { TakeText } from './rules/chainReader.ts';
+import { TIMEOUT_MS, TimeLimit } from './timeLimit.ts';
 import {
   chooseVariant,
   featuresOf,
@@ -90,15 +91,6 @@ type Meanings<T> = Readonly<Partial<Record<Outcome, T>>>;
 /** Of a command that changes what may not be there: returns whether it was. */
 const IF_THERE: Meanings<boolean> = { done: true, notFound: false };
 
-/**
- * How long a command may take, and how much more for each megabyte of its input. kube-proxy waits for iptables-restore
- * without a limit, so that one that hangs ends all syncs. A machine that is merely slow gets twice the time after each
- * failure, up to the last limit.
- */
-const TIMEOUT_MS = 30_000;
-const TIMEOUT_MS_PER_MEGABYTE = 15_000;
-const LAST_TIMEOUT_MS = 5 * 60_000;
-
 export class IptablesClient implements TableClient {
   readonly family: Family;
   /** `1.8.9` */
@@ -114,8 +106,7 @@ export class IptablesClient implements TableClient {
   #last: Promise<unknown> = Promise.resolve();
   /** Writes steps, but for those with rules that only iptables-restore can write. */
   netlink: NetlinkWriter | undefined;
-  /** In a row. */
-  #timeouts = 0;
+  readonly #timeLimit: TimeLimit;
 
   private constructor(
     options: ClientOptions,
@@ -131,6 +122,7 @@ export class IptablesClient implements TableClient {
     this.programs = chosen.programs;
     this.#options = options;
     this.#runner = options.runner ?? run;
+    this.#timeLimit = new TimeLimit(this.#runner, options.timeoutMs);
   }
 
   static async open(options: ClientOptions): Promise<IptablesClient> {
@@ -254,6 +246,10 @@ export class IptablesClient implements TableClient {
     return this.variant === 'legacy' ? Number.POSITIVE_INFINITY : CHAINS_PER_RESTORE;
   }
 
+  draft(table: Table): StepDraft | undefined {
+    return this.netlink?.draft(table);
+  }
+
   async commit(step: Step): Promise<number> {
     const sent = await this.netlink?.commit(step);
     if (sent !== undefined) return sent;
@@ -341,31 +337,13 @@ export class IptablesClient implements TableClient {
 
   async #run(argv: Argv, options: Pick<RunOptions, 'stdin' | 'onStdout'>): Promise<Command> {
     const { lockPath, onCommand, programs } = this.#options;
-    const result = await this.#inTime(argv, {
+    const result = await this.#timeLimit.run(argv, {
       ...options,
       observer: programs,
-      timeoutMs: this.#limitFor(options.stdin?.length ?? 0),
       env: lockPath ? { XTABLES_LOCKFILE: lockPath } : undefined,
     });
     onCommand?.({ argv, code: result.code });
     return { argv, result, outcome: outcomeOf(result, this.variant) };
-  }
-
-  #limitFor(inputLength: number): number {
-    const { timeoutMs = TIMEOUT_MS } = this.#options;
-    const once = timeoutMs + (inputLength / (1 << 20)) * TIMEOUT_MS_PER_MEGABYTE;
-    return Math.round(Math.min(once * 2 ** this.#timeouts, Math.max(once, LAST_TIMEOUT_MS)));
-  }
-
-  async #inTime(argv: Argv, options: RunOptions): Promise<RunResult> {
-    try {
-      const result = await this.#runner(argv, options);
-      this.#timeouts = 0;
-      return result;
-    } catch (error) {
-      if (isJunctionError(error, 'PROGRAM_TIMED_OUT')) this.#timeouts++;
-      throw error;
-    }
   }
 
   #failure({ argv, result, outcome }: Command): JunctionError {

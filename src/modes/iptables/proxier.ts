@@ -12,6 +12,7 @@ import { localIps } from '../../system/interfaces.ts';
 import type { FamilyRecord } from '../../system/record/familyRecord.ts';
 import { ensureNfacct } from '../../netlink/nfacct.ts';
 import { readSysctl } from '../../system/sysctl.ts';
+import { systemClock } from '../../time/systemClock.ts';
 import type { IptablesClient } from './client.ts';
 import { GUARD_TABLE, guardChains, guardStep } from './rules/chainEdits.ts';
 import type { ParsedChain } from './rules/parse.ts';
@@ -52,7 +53,7 @@ export class IptablesProxier {
   constructor(options: IptablesProxierOptions) {
     this.#record = options.record;
     const { client, layout } = options;
-    this.rules = new IptablesRules(layout, client, options);
+    this.rules = new IptablesRules(layout, client, { ...options, now: () => systemClock.now() });
     if (this.rules.canVerify) this.verify = (timeSlice) => this.rules.verify(timeSlice);
     this.writesPerSync = client.variant === 'legacy' ? undefined : WRITES_PER_SYNC;
     this.addresses = options.addresses ?? (() => localIps(client.family));

@@ -3,9 +3,10 @@ import { deepEqual } from '../../model/equal.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import { Reconciler } from '../../proxy/reconciler.ts';
-import type { ApplyRecord, Changes, Restored, Resync, ServicePortPlans } from '../../proxy/reconciler.ts';
+import type { ApplyRecord, Changes, Restored, Resync } from '../../proxy/reconciler.ts';
 import type { LookResult, ReportBuilder, SyncReport } from '../../proxy/report.ts';
 import { forEachSliced, runSliced, type TimeSlice } from '../../time/timeSlice.ts';
+import { readTables, readTouched } from './rules/readState.ts';
 import { Difference, nameChains, type SharedChainWrite, wholeChains } from './rules/edit.ts';
 import {
   addFragment,
@@ -23,9 +24,9 @@ import {
 import { fullSteps } from './rules/resync.ts';
 import { hasServiceChains } from './rules/cleanup.ts';
 import { type Table, TABLES } from './rules/rule.ts';
-import type { ParsedChain, Tables, WantedChains } from './rules/parse.ts';
 import { isRefusal, Sender, type TableClient } from './rules/sender.ts';
 import { SaveChainReader, type ChainReader } from './rules/chainReader.ts';
+import { StaleChains, type StaleChainNames } from './rules/staleChains.ts';
 import { canVerify, lookAtRules, OwnChanges } from './rules/verification.ts';
 import { dormantTable, type Touched, TouchedChains, type TouchedTable } from './rules/touched.ts';
 
@@ -41,17 +42,17 @@ interface RulesOptions {
   readonly record?: ApplyRecord | undefined;
   /** The name of an empty chain that stays. */
   readonly recordChain?: (() => string | undefined) | undefined;
+  readonly now: () => number;
 }
 
 /** What is derived from what was written. */
 interface RulesRecordState {
   readonly owned: RuleCounts;
+  readonly stale: StaleChainNames;
 }
 
-const KUBELET_CANARY = 'KUBE-KUBELET-CANARY';
 /** Each is read by itself; from so many on, a full sync reads them sooner. */
 const MOST_SUSPECTS = 1000;
-const EMPTY_CHAIN: ParsedChain = { rules: [] };
 const noRules = (): RuleCounts => ({ filter: 0, nat: 0, mangle: 0 });
 
 export class IptablesRules extends Reconciler<CompileOptions> {
@@ -65,17 +66,20 @@ export class IptablesRules extends Reconciler<CompileOptions> {
   /** What another program changed since the last look, as far as it concerns us. */
   #touched: TouchedChains | undefined;
   #owned = noRules();
+  readonly #stale = new StaleChains();
   /** What the sync under way changes, and what syncs have changed since the look under way began. */
   #changing = new OwnChanges();
   #sinceLook: OwnChanges | undefined;
   #beforeSwitch: (() => Promise<void>) | undefined;
   readonly #record: ApplyRecord | undefined;
   readonly #recordChain: () => string | undefined;
+  readonly #now: () => number;
 
-  constructor(layout: Layout, client: TableClient, options: RulesOptions = {}) {
+  constructor(layout: Layout, client: TableClient, options: RulesOptions) {
     super(options.record);
     this.#record = options.record;
     this.#recordChain = options.recordChain ?? (() => undefined);
+    this.#now = options.now;
     const { reader = new SaveChainReader(client), wake = async () => [] } = options;
     this.#layout = layout;
     this.#client = client;
@@ -116,7 +120,7 @@ export class IptablesRules extends Reconciler<CompileOptions> {
   }
 
   protected override get recordState(): RulesRecordState {
-    return { owned: this.#owned };
+    return { owned: this.#owned, stale: this.#stale.names };
   }
 
   protected override get withoutComments(): ReadonlySet<ServicePortId> {
@@ -132,9 +136,10 @@ export class IptablesRules extends Reconciler<CompileOptions> {
     { state, withoutComments, isCurrent }: Restored,
     options: CompileOptions,
   ): Promise<boolean> {
-    const { owned } = (state ?? {}) as Partial<RulesRecordState>;
-    if (!owned || !this.#reader.readChain) return false;
+    const { owned, stale } = (state ?? {}) as Partial<RulesRecordState>;
+    if (!owned || !stale || !this.#reader.readChain) return false;
     this.#owned = owned;
+    this.#stale.names = stale;
     for (const id of withoutComments) this.#withoutComments.add(id);
     if (isCurrent) return true;
     // They are few, and without them nothing works.
@@ -175,14 +180,15 @@ export class IptablesRules extends Reconciler<CompileOptions> {
   }
 
   /** `beforeSwitch`: awaited before the rules of another mode are replaced, while they still forward. */
-  sync(
+  async sync(
     plan: Plan,
     dirty: Iterable<ServicePortId>,
     settings: StaticOptions,
     beforeSwitch?: () => Promise<void>,
   ): Promise<SyncReport> {
     this.#beforeSwitch = beforeSwitch;
-    return this.reconcile(plan, dirty, compileOptionsOf(plan, settings));
+    const report = await this.reconcile(plan, dirty, compileOptionsOf(plan, settings));
+    return { ...report, retryAfterMs: this.#stale.remainingMs(this.#now()) };
   }
 
   protected override isCompatible(before: CompileOptions, now: CompileOptions): boolean {
@@ -197,6 +203,7 @@ export class IptablesRules extends Reconciler<CompileOptions> {
     try {
       await this.#repair(changes, sender);
       await this.#send(changes, sender);
+      await this.#deleteStale(sender);
       this.#changing = new OwnChanges();
     } catch (error) {
       if (!isRefusal(error)) throw error;
@@ -230,6 +237,7 @@ export class IptablesRules extends Reconciler<CompileOptions> {
       const after = this.#compile(plan.servicePorts.get(id), options);
       yield;
       for (const own of this.#ownChanges()) own.add(id, before, after);
+      this.#stale.take(after.chains);
       difference.add({ owner: id, before, after });
       addFragment(owned, before, -1);
       addFragment(owned, after, 1);
@@ -269,30 +277,29 @@ export class IptablesRules extends Reconciler<CompileOptions> {
     if (!scope || scope.isEmpty) return;
     for (const own of this.#ownChanges()) own.addScope(scope);
     const desired = { layout: this.#layout, options, fragments: this.#writtenFragments(options), scope };
-    const state = await this.#readTouched(scope);
-    await this.#forEachStep(fullSteps(state, desired, this.#client.chainsPerRestore), async (step) => {
+    const state = await readTouched(this.#reader, scope);
+    const { chainsPerRestore } = this.#client;
+    await this.#forEachStep(fullSteps(state, desired, { chainsPerRestore }), async (step) => {
       nameChains(repaired, step);
-      await sender.sendWhole(step);
+      if (!step.isGarbage) await sender.sendWhole(step);
+      else this.#stale.add(step.table, await sender.trySend(step));
     });
     if (scope.isDormant) await this.#wake(repaired);
     if (isTailOld) repaired.delete(`chain ${TAIL_CHAIN.table} ${TAIL_CHAIN.chain}`);
     for (const name of repaired) report.repaired.add(name);
   }
 
-  async #wake(repaired: Set<string>): Promise<void> {
-    for (const table of await this.#wakeTables()) repaired.add(dormantTable(table));
+  /** Those that an earlier sync could not delete, when they are due. */
+  async #deleteStale(sender: Sender): Promise<void> {
+    const stale = this.#stale;
+    if (!stale.isDue(this.#now())) return;
+    for (const step of stale.takeSteps(this.#client.chainsPerRestore))
+      stale.add(step.table, await sender.trySend(step));
+    stale.tried(this.#now());
   }
 
-  async #readTouched(scope: TouchedChains): Promise<Tables> {
-    // With kubelet's chain in it, so that rules which may be kubelet's stay: who wrote them was settled at the start.
-    const tables = new Map<string, Map<string, ParsedChain>>([
-      ['mangle', new Map([[KUBELET_CANARY, EMPTY_CHAIN]])],
-    ]);
-    for (const { table, chain } of scope.toRead()) {
-      const read = await this.#reader.readChain?.(table, chain);
-      if (read) tables.set(table, (tables.get(table) ?? new Map<string, ParsedChain>()).set(chain, read));
-    }
-    return tables;
+  async #wake(repaired: Set<string>): Promise<void> {
+    for (const table of await this.#wakeTables()) repaired.add(dormantTable(table));
   }
 
   /** As they were last written; `changed`: these as the plan has them. */
@@ -308,7 +315,11 @@ export class IptablesRules extends Reconciler<CompileOptions> {
   }
 
   #compileWritten(id: ServicePortId, port: ServicePortPlan | undefined, options: CompileOptions): Fragment {
-    return this.#compile(port, { ...options, endpointComments: !this.#withoutComments.has(id) });
+    const endpointComments = !this.#withoutComments.has(id);
+    return this.#compile(
+      port,
+      options.endpointComments === endpointComments ? options : { ...options, endpointComments },
+    );
   }
 
   #compile(port: ServicePortPlan | undefined, options: CompileOptions): Fragment {
@@ -329,54 +340,36 @@ export class IptablesRules extends Reconciler<CompileOptions> {
     const { chains, tail, foreign } = this.#layout.base(options);
     addFragment(owned, { chains, shared: [...tail, ...foreign] }, 1);
     const fragments = compileAll(this.#layout, plan.servicePorts, options, owned);
-    const state = await this.#read(plan.servicePorts, options);
+    const state = await readTables(this.#reader, {
+      layout: this.#layout,
+      servicePorts: plan.servicePorts,
+      options,
+      timeSlice: this.#client.timeSlice,
+      without: this.#recordChain(),
+    });
     if (this.#beforeSwitch && hasServiceChains(state)) await this.#beforeSwitch();
-    const wanted = { layout: this.#layout, options, fragments };
-    await this.#forEachStep(fullSteps(state, wanted, this.#client.chainsPerRestore), async (step) => {
+    const compile = (id: ServicePortId): Fragment => this.#compile(plan.servicePorts.get(id), options);
+    const wanted = { layout: this.#layout, options, fragments, compile };
+    const steps = fullSteps(state, wanted, {
+      chainsPerRestore: this.#client.chainsPerRestore,
+      draft: (table) => this.#client.draft?.(table),
+    });
+    this.#stale.names = [];
+    const sent = this.#forEachStep(steps, async (step) => {
       if (unwritten) nameChains(report.repaired, step, unwritten);
+      if (step.isGarbage) await sender.settled();
       if (!step.isGarbage) await sender.send(step);
       // A refused service keeps what it had, so chains that look unused may still be its own.
-      else if (sender.refused.size === 0) await sender.trySend(step);
+      else if (sender.refused.size === 0) this.#stale.add(step.table, await sender.trySend(step));
     });
+    await sender.whole(sent);
+    this.#stale.tried(this.#now());
     await this.#wake(report.repaired);
     this.#owned = owned;
     this.#withoutComments.clear();
     this.#noteComments(plan.servicePorts.keys(), options);
     this.#countOwned(report);
     this.#changing = new OwnChanges();
-  }
-
-  async #read(servicePorts: ServicePortPlans, options: CompileOptions): Promise<Tables> {
-    let wanted: Promise<WantedChains> | undefined;
-    const tables = new Map<string, ReadonlyMap<string, ParsedChain>>();
-    for (const table of TABLES) {
-      const chains = await this.#reader.readTable(
-        table,
-        () => (wanted ??= this.#wantedChains(servicePorts, options)),
-      );
-      if (chains) tables.set(table, this.#withoutRecordChain(chains));
-    }
-    return tables;
-  }
-
-  #withoutRecordChain(chains: ReadonlyMap<string, ParsedChain>): ReadonlyMap<string, ParsedChain> {
-    const own = this.#recordChain();
-    if (own === undefined || !chains.has(own)) return chains;
-    const others = new Map(chains);
-    others.delete(own);
-    return others;
-  }
-
-  async #wantedChains(servicePorts: ServicePortPlans, options: CompileOptions): Promise<WantedChains> {
-    const wanted = new Set<number>();
-    const fragments = compileAll(this.#layout, servicePorts, options);
-    await this.#forEachStep(fragments, ([, { chains }]) => {
-      for (const { name, rules } of chains) {
-        const digest = this.#reader.digest(name, rules);
-        if (digest !== undefined) wanted.add(digest);
-      }
-    });
-    return wanted;
   }
 
   /** `undefined` among the steps: others may have their turn. */

@@ -52,13 +52,14 @@ export class IpvsProxier {
     const { iptables, client, excludeCIDRs, drainLimitMs, clock = systemClock } = options;
     this.#options = options;
     this.#clock = clock;
+    const now = (): number => clock.now();
     this.#servers = new IpvsServers({
       client,
-      rules: new IptablesRules(ipvsLayout, iptables),
+      rules: new IptablesRules(ipvsLayout, iptables, { now }),
       ruleOptions: ruleOptions(options.masqueradeBit, iptables.features.randomFully),
       excludeCIDRs,
       drainLimitMs,
-      now: () => clock.now(),
+      now,
       timeSlice: new TimeSlice(systemClock),
     });
   }
@@ -71,7 +72,9 @@ export class IpvsProxier {
     const report = await this.#servers.sync(plan, dirty, { scheduler, nodeIps: ips, nodePortIps });
     if (!this.#servers.isDraining) this.#drainAt = undefined;
     else this.#drainAt ??= this.#clock.now() + drainInterval(this.#options.drainLimitMs);
-    return { ...report, retryAfterMs: this.#drainAt && Math.max(0, this.#drainAt - this.#clock.now()) };
+    if (this.#drainAt === undefined) return report;
+    const drainMs = Math.max(0, this.#drainAt - this.#clock.now());
+    return { ...report, retryAfterMs: Math.min(report.retryAfterMs ?? drainMs, drainMs) };
   }
 
   requestFull(): void {

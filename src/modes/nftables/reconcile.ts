@@ -56,6 +56,7 @@ interface TableRecordState {
 const TRIES = 5;
 /** At the clock, which takes longer than to look at an element. */
 const ELEMENTS_PER_LOOK = 200;
+const PORTS_PER_LOOK = 4;
 /**
  * A pool size or a time-out that nobody uses stays for so long. A rollout comes back to most sizes within a moment; and no
  * packet is on its way any more that was led there.
@@ -125,9 +126,7 @@ export class NftRules extends Reconciler<TableOptions> {
     if (!parts || !toEvict) return false;
     this.#counts = new ReferenceCounts();
     this.#counts.addIdle(parts, this.#given.now());
-    const count = (port: ServicePortPlan): void => this.#counts.add(compileShared(port, options));
-    await forEachSliced(applied.values(), count, this.#given.timeSlice);
-    this.#counts.takeChanges();
+    await this.#countAll(applied, options);
     this.#ruleset = this.#rulesetFor(options);
     this.#evictions.reset(toEvict);
     // Chains, rules and sets are few: they are compared before anything else.
@@ -334,13 +333,16 @@ export class NftRules extends Reconciler<TableOptions> {
       isSettled ? undefined : { counts: this.#counts, now: this.#given.now() },
     );
     this.#evictions.note(applied.values(), plan);
-    const count = (port: ServicePortPlan): void => this.#counts.add(compileShared(port, options));
-    await forEachSliced(plan.servicePorts.values(), count, this.#given.timeSlice);
-    this.#counts.takeChanges();
+    await this.#countAll(plan.servicePorts, options);
     this.#ruleset = this.#rulesetFor(options);
     await this.#resync(this.#wanted(plan.servicePorts, options));
     await this.#evict(plan, options);
     this.#end(report);
+  }
+
+  async #countAll(servicePorts: ServicePortPlans, options: TableOptions): Promise<void> {
+    const count = (port: ServicePortPlan): void => this.#counts.addWritten(compileShared(port, options));
+    await forEachSliced(servicePorts.values(), count, this.#given.timeSlice, PORTS_PER_LOOK);
   }
 
   /** Again from the beginning, where another program changed the table meanwhile. False: something was refused. */
@@ -363,14 +365,15 @@ export class NftRules extends Reconciler<TableOptions> {
   }
 
   /** Elements that belong to several service ports, or to none. */
-  #shared(options: TableOptions): readonly Element[] {
-    return [...this.#counts.elements(), ...fixedElements(options)];
+  *#shared(options: TableOptions): Generator<Element> {
+    yield* this.#counts.elements();
+    yield* fixedElements(options);
   }
 
   #wanted(servicePorts: ServicePortPlans, options: TableOptions): DesiredTable {
     return {
       ruleset: this.#ruleset,
-      shared: this.#shared(options),
+      shared: () => this.#shared(options),
       servicePorts,
       compile: (port) => compileElements(port, options).elements,
     };

@@ -3,83 +3,16 @@
  * kernel, and for its end, all at once.
  */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { type ErrorCode, isJunctionError } from '../../errors.ts';
+import { isJunctionError } from '../../errors.ts';
 import { countFault, type FaultName, onFault } from '../../faults.ts';
 import { libc } from '../../system/libc.ts';
-import { type Exchange, Parts, exchange, isAllFrom } from '../exchange.ts';
+import { Parts, exchange, isAllFrom } from '../exchange.ts';
 import { type Reduction, reducerOf } from '../reduction.ts';
-import { type Lookup, lookUpAll } from './lookUp.ts';
-import { type ScanFilter, scanTable } from './scan.ts';
+import { compareChains } from './compareRules.ts';
+import { lookUpAll } from './lookUp.ts';
+import type { FromWorker, ToWorker, WorkerSettings } from './messages.ts';
+import { scanTable } from './scan.ts';
 import { AnswersLost, KernelPort, type MessageFilter, type PortOptions, PortStopped, poll } from '../port.ts';
-
-/* What the two threads say to each other. Bytes are handed over, never copied. */
-
-/** The worker's data when it starts. The descriptors belong to the main thread. */
-export interface WorkerSettings {
-  /** Written to after each message, because the worker waits in `poll` and not in its event loop. */
-  readonly wake: number;
-  /** Written to once, when the worker shall end. */
-  readonly stop: number;
-  /** How long to wait for the kernel's next answer. */
-  readonly timeoutMs: number;
-  /** The sockets that are open, one more than each number, where the main thread sees them too. */
-  readonly sockets: Int32Array;
-}
-
-export type ToWorker =
-  /** To be sent one after another, each when the one before is answered. */
-  | {
-      readonly kind: 'exchange';
-      readonly id: number;
-      readonly protocol: number;
-      /** The datagrams without anything between them. */
-      readonly bytes: Uint8Array;
-      readonly exchanges: readonly Exchange[];
-      readonly reduction?: Reduction | undefined;
-    }
-  | {
-      readonly kind: 'watch';
-      readonly id: number;
-      readonly watch: number;
-      readonly protocol: number;
-      readonly groups: readonly number[];
-      /** What comes of this thread's own requests is left out. */
-      readonly othersOnly: boolean;
-      readonly filter?: MessageFilter | undefined;
-    }
-  /** Filters notifications from now on. Earlier notifications have been passed on when this is done. */
-  | { readonly kind: 'filter'; readonly id: number; readonly watch: number; readonly filter: MessageFilter }
-  | { readonly kind: 'unwatch'; readonly id: number; readonly watch: number }
-  /** Elements to be looked up and compared. The answer: for each lookup a number, and so many places; all of 32 bits. */
-  | {
-      readonly kind: 'lookUp';
-      readonly id: number;
-      readonly protocol: number;
-      readonly lookups: readonly Lookup[];
-    }
-  /** A dump between other jobs. */
-  | {
-      readonly kind: 'scan';
-      readonly id: number;
-      readonly protocol: number;
-      readonly request: Uint8Array;
-      readonly filter?: ScanFilter | undefined;
-    };
-
-type ScanJob = Extract<ToWorker, { readonly kind: 'scan' }>;
-
-export type FromWorker =
-  | { readonly kind: 'ready' }
-  /** Whole messages of the answers to a job, in their order. There may be any number of these. */
-  | { readonly kind: 'part'; readonly id: number; readonly bytes: Uint8Array }
-  /** `examined`: of a scan, how many objects its filter looked at. */
-  | { readonly kind: 'done'; readonly id: number; readonly examined?: number }
-  | { readonly kind: 'failed'; readonly id: number; readonly code: ErrorCode; readonly message: string }
-  /** Whole messages of the groups that are watched. */
-  | { readonly kind: 'notified'; readonly watch: number; readonly bytes: Uint8Array }
-  | { readonly kind: 'lost'; readonly watch: number }
-  /** To be counted: this thread has counts of its own, which nobody reads. */
-  | { readonly kind: 'fault'; readonly fault: FaultName; readonly detail: string; readonly times: number };
 
 /** So many datagrams of one watch, and then it is the others' turn. */
 const DATAGRAMS_PER_TURN = 256;
@@ -119,6 +52,7 @@ function serve(main: MessagePort, settings: WorkerSettings): void {
   }
 }
 
+type ScanJob = Extract<ToWorker, { readonly kind: 'scan' }>;
 type ExchangeJob = Extract<ToWorker, { readonly kind: 'exchange' }>;
 type WatchJob = Extract<ToWorker, { readonly kind: 'watch' }>;
 interface UnderWay {
@@ -240,6 +174,9 @@ class Sockets {
       case 'lookUp':
         this.#lookUp(job);
         return;
+      case 'compare':
+        this.#compare(job);
+        return;
       case 'watch': {
         const port = this.#open(job.protocol);
         this.#watches.set(job.watch, { ...job, port });
@@ -288,10 +225,17 @@ class Sockets {
     say(this.#main, { kind: 'part', id, bytes: reduced }, reduced);
   }
 
+  #compare({ id, protocol, questions }: Extract<ToWorker, { readonly kind: 'compare' }>): void {
+    this.#withPort(this.#readers, protocol, (port) => {
+      const bytes = compareChains(port, questions, () => this.#letOthersPass());
+      say(this.#main, { kind: 'part', id, bytes }, bytes);
+    });
+  }
+
   /** A commit does not wait for the rules of a chain of 10,000, which take 80 ms. */
   #letOthersPass(): void {
     for (let job = this.#received(); job; job = this.#received())
-      if (job.kind === 'exchange' && job.reduction) this.#postponed.push(job);
+      if (job.kind === 'compare' || (job.kind === 'exchange' && job.reduction)) this.#postponed.push(job);
       else this.work(job);
   }
 

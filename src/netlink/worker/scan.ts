@@ -12,10 +12,11 @@ import {
 } from '../codec.ts';
 import { Parts, exchange, isEnd } from '../exchange.ts';
 import type { DatagramPort } from '../port.ts';
+import { type ChainFilter, chainTest } from './chainFilter.ts';
 import { type ElementFilter, elementTest } from './elementFilter.ts';
 import { type FlowFilter, flowTest } from './flowFilter.ts';
 
-export type ScanFilter = ElementFilter | FlowFilter;
+export type ScanFilter = ElementFilter | FlowFilter | ChainFilter;
 
 /** What of a message is wanted, as a whole message; `undefined`: nothing. Counts what it looked at. */
 export interface MessageTest {
@@ -58,5 +59,12 @@ export function* scanTable(
 }
 
 function testOf(filter: ScanFilter): Generator<void, MessageTest> {
-  return filter.kind === 'flows' ? flowTest(filter) : elementTest(filter);
+  switch (filter.kind) {
+    case 'flows':
+      return flowTest(filter);
+    case 'elements':
+      return elementTest(filter);
+    case 'chains':
+      return chainTest(filter);
+  }
 }

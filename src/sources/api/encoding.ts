@@ -43,8 +43,8 @@ export function encodingOf(contentType: string | undefined): Encoding {
 }
 
 interface ListReader<T> {
-  /** The items that this chunk completes. */
-  readonly push: (chunk: Uint8Array) => Iterable<ReceivedObject<T>>;
+  /** `take` is called with each item that this chunk completes. It is good until the next chunk. */
+  readonly push: (chunk: Uint8Array, take: (item: ReceivedObject<T>) => void) => void;
   /** Call at the end of the body. */
   readonly end: () => ListEnvelope;
 }
@@ -53,16 +53,16 @@ export function listReader<T>(encoding: Encoding, resource: Resource<T>): ListRe
   if (encoding === 'protobuf') {
     const splitter = new ListSplitter();
     return {
-      *push(chunk) {
-        for (const item of splitter.push(chunk)) yield decodeObject(item, resource);
+      push(chunk, take) {
+        splitter.push(chunk, (bytes, from, end) => take(decodeObject(bytes, resource, from, end)));
       },
       end: () => splitter.end(),
     };
   }
   const splitter = new ItemSplitter();
   return {
-    *push(chunk) {
-      for (const item of splitter.push(chunk)) yield receivedObject(item, resource.project);
+    push(chunk, take) {
+      for (const item of splitter.push(chunk)) take(receivedObject(item, resource.project));
     },
     end: () => splitter.end(),
   };
@@ -74,8 +74,11 @@ export interface WatchFrame<T> {
 }
 
 interface FrameReader<T> {
-  /** The frames that this chunk completes, without those that a newer server may send and this version does not know. */
-  readonly push: (chunk: Uint8Array) => Iterable<WatchFrame<T>>;
+  /**
+   * `take` is called with each frame that this chunk completes, but for those that a newer server may send and this version
+   * does not know. It is good until the next chunk.
+   */
+  readonly push: (chunk: Uint8Array, take: (frame: WatchFrame<T>) => void) => void;
   /** Call at the end of the body. */
   readonly end: () => void;
 }
@@ -85,21 +88,21 @@ export function frameReader<T>(encoding: Encoding, resource: Resource<T>, what: 
   if (encoding === 'protobuf') {
     const splitter = new FrameSplitter();
     return {
-      *push(chunk) {
-        for (const bytes of splitter.push(chunk)) {
-          const frame = readProtobufFrame(bytes, resource, what);
-          if (frame !== undefined) yield frame;
-        }
+      push(chunk, take) {
+        splitter.push(chunk, (bytes, from, end) => {
+          const frame = readProtobufFrame(bytes, from, end, resource, what);
+          if (frame !== undefined) take(frame);
+        });
       },
       end: () => splitter.end(),
     };
   }
   const splitter = new LineSplitter();
   return {
-    *push(chunk) {
+    push(chunk, take) {
       for (const line of splitter.push(chunk)) {
         const frame = readJsonFrame(line, resource, what);
-        if (frame !== undefined) yield frame;
+        if (frame !== undefined) take(frame);
       }
     },
     end: () => splitter.end(),
@@ -108,14 +111,16 @@ export function frameReader<T>(encoding: Encoding, resource: Resource<T>, what: 
 
 function readProtobufFrame<T>(
   bytes: Uint8Array,
+  frameFrom: number,
+  frameEnd: number,
   resource: Resource<T>,
   what: string,
 ): WatchFrame<T> | undefined {
-  const { type, object } = readWatchEvent(bytes);
-  if (type === 'ERROR') throw failureOfStatus(decodeStatus(object), 500, what);
-  const { kind, raw } = openEnvelope(object);
-  if (!isKnown(type) || (kind || resource.kind) !== resource.kind) return undefined;
-  return withVersion({ type, object: decodeObject(raw, resource) }, what);
+  const { type, from, end } = readWatchEvent(bytes, frameFrom, frameEnd);
+  if (type === 'ERROR') throw failureOfStatus(decodeStatus(bytes.subarray(from, end)), 500, what);
+  const inner = openEnvelope(bytes, from, end);
+  if (!isKnown(type) || (inner.kind || resource.kind) !== resource.kind) return undefined;
+  return withVersion({ type, object: decodeObject(bytes, resource, inner.from, inner.end) }, what);
 }
 
 function readJsonFrame<T>(
@@ -138,6 +143,6 @@ function isKnown(type: string): type is WatchFrame<unknown>['type'] {
 }
 
 function withVersion<T>(frame: WatchFrame<T>, what: string): WatchFrame<T> {
-  if (frame.object.resourceVersion === '') throw malformedAnswer(`${what}: an event has no resourceVersion`);
+  if (!frame.object.hasVersion) throw malformedAnswer(`${what}: an event has no resourceVersion`);
   return frame;
 }

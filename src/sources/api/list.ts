@@ -87,7 +87,7 @@ async function readPage<T>(
   const reader = listReader(response.encoding, resource);
   for await (const chunk of response.body) {
     guard.touch();
-    for (const item of reader.push(chunk)) take(item);
+    reader.push(chunk, take);
     const pause = guard.pause();
     if (pause) await pause;
   }

@@ -7,6 +7,7 @@ export interface ReceivedObject<T> {
   readonly key: string | undefined;
   /** '' where it has none. */
   readonly resourceVersion: string;
+  readonly hasVersion: boolean;
   /** It carries the mark of the bookmark after the last object of a streamed list. */
   readonly endsInitialEvents: boolean;
   /** It could not be decoded, so that without a key nobody knows which object it is. */
@@ -19,9 +20,11 @@ export const INITIAL_EVENTS_END = 'k8s.io/initial-events-end';
 /** Of a raw object, as JSON has it. */
 export function receivedObject<T>(raw: unknown, project: (raw: unknown) => Projection<T>): ReceivedObject<T> {
   const metadata = ownField(raw, 'metadata');
+  const resourceVersion = ownText(metadata, 'resourceVersion');
   return {
     key: keyOf(metadata),
-    resourceVersion: ownText(metadata, 'resourceVersion'),
+    resourceVersion,
+    hasVersion: resourceVersion !== '',
     endsInitialEvents: ownField(ownField(metadata, 'annotations'), INITIAL_EVENTS_END) === 'true',
     isBroken: false,
     project: () => project(raw),

@@ -10,7 +10,7 @@ import { mapProjection, project, type Projection, readText } from '../../text/cu
 import { quote } from '../../text/printable.ts';
 import type { Interner } from './interner.ts';
 import { straightEndpointSlice } from './protobuf/straightEndpointSlice.ts';
-import type { StraightObject } from './protobuf/straightReader.ts';
+import type { StraightRead } from './protobuf/straightReader.ts';
 import { straightService } from './protobuf/straightService.ts';
 
 export interface Resource<T> {
@@ -24,7 +24,7 @@ export interface Resource<T> {
   readonly optional?: boolean;
   readonly project: (raw: unknown) => Projection<T>;
   /** From protobuf, without a raw object between. Nothing: it is not in order, and `project` says why. */
-  readonly readStraight?: (bytes: Uint8Array) => StraightObject<T> | undefined;
+  readonly readStraight?: StraightRead<T>;
 }
 
 export function services(interner: Interner): Resource<Service> {
@@ -96,5 +96,5 @@ function slimService(value: Service, interner: Interner): Service {
 function slimEndpointSlice(value: EndpointSlice, interner: Interner): EndpointSlice {
   const namespace = interner.text(value.namespace);
   const slice = { ...value, namespace, ports: interner.slicePorts(value.ports) };
-  return new PackedSlice(slice, (state) => interner.state(state));
+  return PackedSlice.of(slice, (state) => interner.state(state));
 }

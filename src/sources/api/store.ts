@@ -116,7 +116,7 @@ export class ResourceStore<T> {
 
   #reportOnce(key: string, problems: readonly Problem[], severity: SourceProblem['severity']): void {
     if (problems.length === 0) {
-      this.#reported.delete(key);
+      if (this.#reported.size > 0) this.#reported.delete(key);
       return;
     }
     const before = this.#reported.get(key);

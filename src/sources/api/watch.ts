@@ -76,12 +76,13 @@ export async function runWatch<T>(
     onDiagnostic({ kind: 'watchStarted', resource: name, resourceVersion: run.resourceVersion, encoding });
     run.onOpen(guard, encoding);
     const reader = frameReader(encoding, resource, what);
+    const take = (frame: WatchFrame<T>): void => {
+      events++;
+      run.onFrame(frame, guard);
+    };
     for await (const chunk of response.body) {
       guard.touch();
-      for (const frame of reader.push(chunk)) {
-        events++;
-        run.onFrame(frame, guard);
-      }
+      reader.push(chunk, take);
       const pause = guard.pause();
       if (pause) await pause;
     }

@@ -96,6 +96,11 @@ export class FamilyRecord {
     this.#log = log;
   }
 
+  /** Nothing of it is in the file. */
+  get isNew(): boolean {
+    return this.#isNew;
+  }
+
   /** What is noted is in the kernel. */
   get isQuiet(): boolean {
     return !this.#isSyncing && !this.#isBroken && !this.#isDoubted;

@@ -59,12 +59,15 @@ const GROWTH_BYTES = 1 << 18;
 const MARK_LETTERS = 8;
 /** Service ports between two looks at the clock. */
 const PER_LOOK = 16;
+/** The file is written beside syncs: none of them waits for it for longer. */
+const BESIDE_MS = 3;
 const NOTHING = new Uint8Array();
 
 export class WrittenRecord implements RecordKeeper {
   readonly #options: WrittenRecordOptions;
   readonly #families: FamilyRecord[] = [];
   readonly timeSlice = new TimeSlice(systemClock);
+  readonly #beside = new TimeSlice(systemClock, BESIDE_MS);
   #file: RecordFile | undefined;
   #journal: Journal | undefined;
   /** Why there is no journal. */
@@ -77,6 +80,8 @@ export class WrittenRecord implements RecordKeeper {
   #generation = 0;
   #cancelTouch: (() => void) | undefined;
   #liveBytes = 0;
+  /** Of families that were not in the file before. */
+  #newBytes = 0;
   #isOn = true;
   #flushing: Promise<void> | undefined;
   readonly #writer = new ByteWriter();
@@ -243,14 +248,18 @@ export class WrittenRecord implements RecordKeeper {
     if (!this.#file || this.#isTooLarge(this.#file.bytes)) this.#create();
     const begun = this.#families.filter((each) => each.hasBegun);
     for (const family of begun) {
+      const isAll = family.isNew;
+      const before = this.#file?.bytes ?? 0;
       const facts = await family.facts(this.#mark);
       if (facts) this.#append('section', facts);
       await this.#writeEntries(family);
+      if (isAll) this.#newBytes += (this.#file?.bytes ?? 0) - before;
     }
     const generation = await this.#exactGeneration();
     if (!this.#families.every((each) => each.isQuiet) || begun.some((each) => each.hasMore)) return;
     this.#settle(generation);
-    if (this.#liveBytes === 0) this.#liveBytes = this.#file?.bytes ?? 0;
+    this.#liveBytes = this.#liveBytes === 0 ? (this.#file?.bytes ?? 0) : this.#liveBytes + this.#newBytes;
+    this.#newBytes = 0;
     this.#file?.complete();
   }
 
@@ -269,7 +278,7 @@ export class WrittenRecord implements RecordKeeper {
         buffer.add(kind, this.#writer.bytes);
         if (buffer.length >= FRAME_BYTES) this.#append('ports', buffer.take());
       },
-      this.timeSlice,
+      this.#beside,
       PER_LOOK,
     );
     if (buffer.length > 1) this.#append('ports', buffer.take());
@@ -281,6 +290,7 @@ export class WrittenRecord implements RecordKeeper {
     this.#file = RecordFile.create(this.#options.directory);
     this.#checksum = 0;
     this.#liveBytes = 0;
+    this.#newBytes = 0;
     for (const family of this.#families) family.startAgain();
     const header = headerFrame(this.#binding(this.#options.mode), this.#mark);
     this.#checksum = checksumIn(header);

@@ -193,7 +193,7 @@ class SeriesMap<L extends string, T> {
 
   of(labels: Labels<L>): T {
     // No label of ours holds a NUL; if one did, two series would share a value.
-    const key = this.#names.map((name) => labels[name]).join('\0');
+    const key = this.#names.length === 0 ? '' : this.#names.map((name) => labels[name]).join('\0');
     let series = this.#series.get(key);
     if (!series) {
       series = { labels: this.#names.map((name) => [name, labels[name]]), state: this.#create() };

@@ -7,6 +7,7 @@
 import { type Cidr, type Family, type Ip, parseIp } from '../../../model/ip.ts';
 import { ByteBuffer, LITTLE_ENDIAN } from '../../../netlink/codec.ts';
 import { writeIp } from '../../../netlink/inet.ts';
+import type { RuleDigest, RuleDigester } from '../../../netlink/nftables/ruleDigest.ts';
 import {
   NF_NAT_RANGE_MAP_IPS,
   NF_NAT_RANGE_PROTO_SPECIFIED,
@@ -90,6 +91,8 @@ export class RuleEncoder extends ByteBuffer {
   readonly #interface = [interfaceTemplates(false), interfaceTemplates(true)] as const;
   /** Most of these are constants of the layouts. */
   readonly #known = new WeakMap<PlainMatch | PlainTarget, Uint8Array>();
+  /** Of the rule that was written last. */
+  #protocol: RuleProtocol | undefined;
 
   constructor({ family, setIndex = () => undefined, dialect = DIALECTS['1.8.9'] }: EncodeContext) {
     super(4096);
@@ -114,6 +117,17 @@ export class RuleEncoder extends ByteBuffer {
 
   /** `undefined`: it has something that is written by `iptables-restore` alone. The bytes are good until the next call. */
   encode(rule: Rule, counters?: Counters): EncodedRule | undefined {
+    if (!this.#write(rule, counters)) return undefined;
+    const compat = this.#protocol === undefined ? undefined : COMPAT[this.#protocol];
+    return { bytes: this.bytes.subarray(0, this.used), compat };
+  }
+
+  /** The digest of what it would be. */
+  digest(rule: Rule, digester: RuleDigester): RuleDigest | undefined {
+    return this.#write(rule, undefined) ? digester.digestAt(this.view, 0, this.used) : undefined;
+  }
+
+  #write(rule: Rule, counters: Counters | undefined): boolean {
     this.used = 0;
     const { matches, target } = rule;
     let protocol: RuleProtocol | undefined;
@@ -124,40 +138,38 @@ export class RuleEncoder extends ByteBuffer {
     for (const match of matches)
       switch (match.kind) {
         case 'source':
-          if (source) return undefined;
+          if (source) return false;
           source = match;
           break;
         case 'destination':
-          if (destination) return undefined;
+          if (destination) return false;
           destination = match;
           break;
         case 'inInterface':
-          if (inInterface) return undefined;
+          if (inInterface) return false;
           inInterface = match;
           break;
         case 'protocol':
-          if (protocol !== undefined) return undefined;
+          if (protocol !== undefined) return false;
           ({ protocol } = match);
           break;
         case 'destinationPort':
-          if (port >= 0) return undefined;
+          if (port >= 0) return false;
           ({ port } = match);
           break;
         default:
       }
-    if (port >= 0 && protocol === undefined) return undefined;
+    if (port >= 0 && protocol === undefined) return false;
     const { addressesFirst } = this.#dialect;
-    if (addressesFirst && !this.#takeAddresses(source, destination)) return undefined;
-    if (inInterface && !this.#takeInterface(inInterface.name, inInterface.not)) return undefined;
+    if (addressesFirst && !this.#takeAddresses(source, destination)) return false;
+    if (inInterface && !this.#takeInterface(inInterface.name, inInterface.not)) return false;
     if (protocol !== undefined) this.#copy(this.#protocols[protocol]);
-    if (!addressesFirst && !this.#takeAddresses(source, destination)) return undefined;
-    for (const match of matches) if (!this.#takeMatch(match, port)) return undefined;
+    if (!addressesFirst && !this.#takeAddresses(source, destination)) return false;
+    for (const match of matches) if (!this.#takeMatch(match, port)) return false;
     this.#takeCounter(counters);
-    if (target && !this.#takeTarget(target)) return undefined;
-    return {
-      bytes: this.bytes.subarray(0, this.used),
-      compat: protocol === undefined ? undefined : COMPAT[protocol],
-    };
+    if (target && !this.#takeTarget(target)) return false;
+    this.#protocol = protocol;
+    return true;
   }
 
   #copy(bytes: Uint8Array): number {

@@ -18,7 +18,7 @@ import {
 import { ChainDigester, digestNumber, RuleDigester } from '../../../netlink/nftables/ruleDigest.ts';
 import { WORDS_PER_RULE } from '../../../netlink/nftables/ruleReducer.ts';
 import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
-import type { Chains, ChainReader, TableDigests } from '../rules/chainReader.ts';
+import type { ChainComparison, Chains, ChainReader, TableDigests } from '../rules/chainReader.ts';
 import { isServiceChain } from '../rules/names.ts';
 import {
   type Counters,
@@ -29,6 +29,7 @@ import {
 } from '../rules/parse.ts';
 import type { Rule, Table } from '../rules/rule.ts';
 import type { ChainLook } from '../client.ts';
+import { NetlinkComparison } from './comparison.ts';
 import { decodeIptablesRule } from './decodeRule.ts';
 import { dialectOf } from './dialect.ts';
 import { RuleEncoder } from './encodeRule.ts';
@@ -71,23 +72,20 @@ export class NetlinkChainReader implements ChainReader {
   digest(chain: string, rules: readonly Rule[]): number | undefined {
     this.#chain.begin(chain);
     for (const rule of rules) {
-      const encoded = this.#encoder.encode(rule);
-      if (!encoded) return undefined;
-      const { high, low } = this.#rules.digest(encoded.bytes);
-      this.#chain.take(high, low);
+      const digest = this.#encoder.digest(rule, this.#rules);
+      if (!digest) return undefined;
+      this.#chain.take(digest.high, digest.low);
     }
     return this.#chain.end();
   }
 
   digestRule(rule: Rule): number | undefined {
-    const encoded = this.#encoder.encode(rule);
-    if (!encoded) return undefined;
-    const { high, low } = this.#rules.digest(encoded.bytes);
-    return digestNumber(high, low);
+    const digest = this.#encoder.digest(rule, this.#rules);
+    return digest && digestNumber(digest.high, digest.low);
   }
 
   async readTable(table: Table, wanted: () => Promise<WantedChains>): Promise<Chains | undefined> {
-    const listed = await this.#list(table, true);
+    const listed = await this.#list(table);
     if (listed.length === 0) return undefined;
     const names = listed.map(({ name }) => name).filter(isServiceChain);
     const inPlace = new Set<string>();
@@ -127,12 +125,9 @@ export class NetlinkChainReader implements ChainReader {
     whole: ReadonlySet<string>,
     byRule: ReadonlySet<string>,
   ): Promise<TableDigests> {
-    const listed = await this.#list(table, false);
+    const names = await this.#present(table, [...whole, ...byRule]);
     const chains = new Map<string, number>();
     const rules = new Map<string, readonly number[]>();
-    const names = listed
-      .map(({ name }) => name)
-      .filter((name) => whole.has(name) || byRule.has(name) || isServiceChain(name));
     await this.#digestAll(table, names, (name, words) => {
       if (byRule.has(name)) rules.set(name, ruleDigests(words));
       else chains.set(name, this.#digestOf(name, words));
@@ -140,18 +135,27 @@ export class NetlinkChainReader implements ChainReader {
     return { isDormant: await this.#isDormant(table), chains, rules };
   }
 
+  compareChains(): ChainComparison {
+    return new NetlinkComparison(NFT_FAMILY[this.#family], this.#channel, this.#encoder);
+  }
+
+  /** Those that are there. */
+  async #present(table: Table, names: readonly string[]): Promise<readonly string[]> {
+    const place = this.#place(table);
+    const replies = await this.#channel.requestAll(names.map((chain) => getChain({ ...place, chain })));
+    return names.filter((_, index) => replies[index]?.kind === 'answered');
+  }
+
   #place(table: Table): { readonly family: 'ip' | 'ip6'; readonly table: Table } {
     return { family: NFT_FAMILY[this.#family], table };
   }
 
-  /** `isExact`: not one that was changed while it was read. Otherwise it may lack some, or have one twice. */
-  async #list(table: Table, isExact: boolean): Promise<readonly DumpedChain[]> {
+  async #list(table: Table): Promise<readonly DumpedChain[]> {
     for (let reading = 1; ; reading++) {
       const reply = await this.#channel.listChains(getChains(NFT_FAMILY[this.#family]));
       if (reply.kind === 'refused')
         throw new JunctionError('NETLINK_FAILED', `netlink: cannot list chains: ${reply.name}`);
-      if (!reply.interrupted || (!isExact && reading >= READINGS))
-        return reply.chains.filter((chain) => chain.table === table);
+      if (!reply.interrupted) return reply.chains.filter((chain) => chain.table === table);
       if (reading >= EXACT_READINGS)
         throw new JunctionError(
           'NETLINK_FAILED',

@@ -93,6 +93,11 @@ export class RuleHandles {
     }
   }
 
+  /** Its rules have to be noted when they are written. */
+  knows(chain: string): boolean {
+    return this.#chains.has(chain);
+  }
+
   drop(chain?: string): void {
     if (chain === undefined) this.#chains.clear();
     else this.#chains.delete(chain);
@@ -113,10 +118,8 @@ export class RuleHandles {
   }
 
   #keyOf(rule: Rule, encoder = this.#encoder): number | undefined {
-    const encoded = encoder.encode(rule);
-    if (!encoded) return undefined;
-    const { high, low } = this.#digester.digest(encoded.bytes);
-    return digestNumber(high, low);
+    const digest = encoder.digest(rule, this.#digester);
+    return digest && digestNumber(digest.high, digest.low);
   }
 
   async #look(): Promise<{ readonly generation: number; readonly table: bigint | undefined }> {

@@ -22,6 +22,7 @@ import { wait } from '../../../time/wait.ts';
 import type { Step } from '../rules/edit.ts';
 import type { Table } from '../rules/rule.ts';
 import { baseChainOf } from './baseChains.ts';
+import { NetlinkDraft } from './draft.ts';
 import { RuleEncoder } from './encodeRule.ts';
 import { operationsOf, printOperation, type StepOperation } from './operations.ts';
 import { type FoundRules, RuleHandles } from './ruleHandles.ts';
@@ -56,6 +57,15 @@ export class NetlinkWriter {
     this.#family = family;
     this.#channel = channel;
     this.#encoder = encoder;
+  }
+
+  draft(table: Table): NetlinkDraft {
+    return new NetlinkDraft(this.#placeOf(table), {
+      channel: this.#channel,
+      encoder: this.#encoder,
+      handles: this.#handlesOf(table),
+      bytes: MOST_FIRST_BYTES,
+    });
   }
 
   /** Returns the bytes that were sent. `undefined`: it has a rule that only `iptables-restore` can write; nothing was done. */
@@ -112,7 +122,7 @@ export class NetlinkWriter {
   > {
     const handles = this.#handlesOf(table);
     const capacity = Math.min(operations.length * BYTES_PER_OPERATION + 1024, MOST_FIRST_BYTES);
-    const batch = new RuleBatch(capacity, found?.generation);
+    const batch = new RuleBatch(this.#placeOf(table), capacity, found?.generation);
     const echoed = handles.echoedChains(operations);
     for (const operation of operations)
       if (!this.#write(batch, table, operation, { found, echoed })) return undefined;
@@ -136,8 +146,7 @@ export class NetlinkWriter {
     operation: StepOperation,
     { found, echoed }: { readonly found: FoundRules | undefined; readonly echoed: ReadonlySet<string> },
   ): boolean {
-    const place = this.#placeOf(table);
-    const { family } = place;
+    const { family } = this.#placeOf(table);
     switch (operation.kind) {
       case 'addTable':
         batch.add(nftRequest('new table', NLM_F_CREATE, family, TABLE_ATTRIBUTES, { name: table, flags: 0 }));
@@ -148,10 +157,10 @@ export class NetlinkWriter {
         return true;
       }
       case 'addChain':
-        batch.addChain({ ...place, chain: operation.chain });
+        batch.addChain(operation.chain);
         return true;
       case 'flushChain':
-        batch.add(nftRequest('delete rule', 0, family, RULE_ATTRIBUTES, { table, chain: operation.chain }));
+        batch.flushChain(operation.chain);
         return true;
       case 'deleteChain':
         batch.add(
@@ -172,8 +181,8 @@ export class NetlinkWriter {
         const { chain, rule, kind } = operation;
         const encoded = this.#encoder.encode(rule, rule.counters);
         if (!encoded) return false;
-        const isEchoed = echoed.has(chain);
-        batch.addRule({ ...place, chain, place: kind === 'appendRule' ? 'end' : 'head', isEchoed }, encoded);
+        const place = kind === 'appendRule' ? 'end' : 'head';
+        batch.addRule(chain, { place, isEchoed: echoed.has(chain) }, encoded);
         return true;
       }
     }

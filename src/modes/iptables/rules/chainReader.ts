@@ -2,6 +2,7 @@
 import { runSliced, type TimeSlice } from '../../../time/timeSlice.ts';
 import { digestChain, mentionsServices, type ParsedChain, parseSave, SaveReader } from './parse.ts';
 import type { WantedChains } from './parse.ts';
+import type { ChainRef, OwnChain } from './fragment.ts';
 import type { Rule, Table } from './rule.ts';
 
 export type Chains = ReadonlyMap<string, ParsedChain>;
@@ -16,13 +17,24 @@ export interface ChainReader {
   readTable(table: Table, wanted: () => Promise<WantedChains>): Promise<Chains | undefined>;
   /** `undefined` where there is none. Without it, every look is at everything. */
   readChain?(table: Table, chain: string): Promise<ParsedChain | undefined>;
-  /**
-   * Of all chains of services, and of those that are named: digests of whole chains, or of each of their rules. Changes may go on
-   * meanwhile. Without it, only a full sync looks.
-   */
+  // What a look beside the syncs needs. Changes may go on meanwhile. Without these, only a full sync looks.
+  /** Of the chains that are named, as far as they are there: digests of whole chains, or of each of their rules. */
   digestTable?(table: Table, whole: ReadonlySet<string>, byRule: ReadonlySet<string>): Promise<TableDigests>;
   /** `undefined`: it is not known. */
   digestRule?(rule: Rule): number | undefined;
+  /** Compares chains of services, one after another. */
+  compareChains?(): ChainComparison;
+}
+
+/** Of what is added, nothing is kept but names of chains that differ. */
+export interface ChainComparison {
+  /** What it returns is to be awaited, where it returns anything: enough of them are under way. */
+  add(chain: OwnChain): Promise<void> | undefined;
+  /**
+   * `differing`: of those that were added; what cannot be digested only has to be there. `others`: chains of services that were
+   * not added. One of these may be missing that was made, or is listed behind one that was deleted, in the meantime.
+   */
+  end(): Promise<{ readonly differing: readonly ChainRef[]; readonly others: readonly ChainRef[] }>;
 }
 
 /** By the names of chains. */

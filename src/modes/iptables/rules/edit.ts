@@ -91,7 +91,11 @@ function inSteps(
 }
 
 /** Pieces of one chain each, so many to a step. */
-export function* inChunks(table: Table, pieces: Iterable<Piece>, size: number): Generator<Step> {
+export function* inChunks(
+  table: Table,
+  pieces: Iterable<Piece>,
+  size: number = CHAINS_PER_RESTORE,
+): Generator<Step> {
   let chunk: Piece[] = [];
   for (const each of pieces) {
     chunk.push(each);

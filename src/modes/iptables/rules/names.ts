@@ -83,18 +83,8 @@ export function serviceHash(port: Pick<ServicePortPlan, 'name' | 'protocol'>): s
   return hash16(port.name + ruleProtocol(port.protocol));
 }
 
-/** What was asked for last. A change compiles a service port as it was and as it is, so most names are asked for twice. */
-const endpointChains = new Map<string, string>();
-const MOST_KEPT = 20_000;
-
 export function endpointChain(port: Pick<ServicePortPlan, 'name' | 'protocol'>, endpointKey: string): string {
-  const text = port.name + ruleProtocol(port.protocol) + endpointKey;
-  const known = endpointChains.get(text);
-  if (known !== undefined) return known;
-  const name = PREFIXES.endpoint + hash16(text);
-  if (endpointChains.size >= MOST_KEPT) endpointChains.clear();
-  endpointChains.set(text, name);
-  return name;
+  return PREFIXES.endpoint + hash16(port.name + ruleProtocol(port.protocol) + endpointKey);
 }
 
 const RULE_PROTOCOLS = { TCP: 'tcp', UDP: 'udp', SCTP: 'sctp' } as const;

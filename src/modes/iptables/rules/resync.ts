@@ -32,6 +32,8 @@ import { garbageBatches, ownChains } from './cleanup.ts';
 import { ruleKey } from './print.ts';
 import { type Counters, IN_PLACE, type ParsedChain, type ParsedRule, type Tables } from './parse.ts';
 import { type Rule, type Table, TABLES } from './rule.ts';
+import { ChainGroup } from './chainGroup.ts';
+import type { StepDraft } from './sender.ts';
 import type { TouchedChains } from './touched.ts';
 
 interface Desired {
@@ -39,13 +41,23 @@ interface Desired {
   readonly options: CompileOptions;
   /** Read once, one by one. */
   readonly fragments: Iterable<readonly [ServicePortId, Fragment]>;
+  /** One of them once more. Without it there are no drafts. */
+  readonly compile?: (id: ServicePortId) => Fragment;
   /** Only these are looked at; unset: everything. The state then has those of them that had to be read. */
   readonly scope?: TouchedChains | undefined;
 }
 
-interface FullStep extends Step {
+export interface FullStep extends Step {
   /** Deletes chains that nothing needs any more. */
   readonly isGarbage?: true;
+  /** The same, ready to be sent. The pieces are compiled again when they are asked for. */
+  readonly draft?: StepDraft;
+}
+
+interface StepLimits {
+  readonly chainsPerRestore?: number | undefined;
+  /** Makes a draft of a step of that table, where the client has such. */
+  readonly draft?: ((table: Table) => StepDraft | undefined) | undefined;
 }
 
 /**
@@ -57,9 +69,9 @@ interface FullStep extends Step {
 export function* fullSteps(
   state: Tables,
   desired: Desired,
-  chainsPerRestore: number = CHAINS_PER_RESTORE,
+  limits: StepLimits = {},
 ): Generator<FullStep | undefined> {
-  yield* new FullSync(state, desired).steps(chainsPerRestore);
+  yield* new FullSync(state, desired).steps(limits);
 }
 
 class FullSync {
@@ -85,16 +97,9 @@ class FullSync {
       this.#unneeded.get(table)?.delete(chain);
   }
 
-  *steps(chainsPerRestore: number): Generator<FullStep | undefined> {
+  *steps({ chainsPerRestore = CHAINS_PER_RESTORE, draft }: StepLimits): Generator<FullStep | undefined> {
     for (const table of TABLES) yield* step(table, [this.#foundation(table)]);
-    const pieces: Piece[] = [];
-    for (const [owner, fragment] of this.#desired.fragments) {
-      pieces.push(...this.#serviceChains(owner, fragment));
-      while (pieces.length >= chainsPerRestore)
-        yield { table: 'nat', pieces: pieces.splice(0, chainsPerRestore) };
-      yield undefined;
-    }
-    yield* step('nat', pieces);
+    yield* this.#services(chainsPerRestore, draft);
     for (const table of TABLES) {
       yield undefined;
       yield* step(table, this.#entries(table));
@@ -104,6 +109,27 @@ class FullSync {
       for (const batch of garbageBatches(this.#unneeded.get(table) ?? new Set()))
         for (const each of inChunks(table, batch, chainsPerRestore)) yield { ...each, isGarbage: true };
     }
+  }
+
+  /** Every chain that only one service uses is in nat. */
+  *#services(chainsPerRestore: number, draft: StepLimits['draft']): Generator<FullStep | undefined> {
+    const { fragments, compile } = this.#desired;
+    const again =
+      compile && ((id: ServicePortId) => compile(id).chains.flatMap((each) => this.#rewrite(each)));
+    const begin = (): ChainGroup => new ChainGroup('nat', again && draft?.('nat'), again);
+    let group = begin();
+    for (const [owner, fragment] of fragments) {
+      this.#noteService(owner, fragment);
+      for (const chain of fragment.chains) {
+        if (!this.#isInScope(chain.table, chain.name)) continue;
+        for (const write of this.#rewrite(chain)) group.add(owner, write);
+        if (group.size < chainsPerRestore) continue;
+        yield group.step;
+        group = begin();
+      }
+      yield undefined;
+    }
+    if (group.size > 0) yield group.step;
   }
 
   #isInScope(table: Table, chain: string): boolean {
@@ -118,17 +144,11 @@ class FullSync {
     return (this.#existing(table, chain)?.rules.length ?? 0) > 0;
   }
 
-  /** The chains to write; every chain that only one service uses is in nat. */
-  *#serviceChains(owner: ServicePortId, fragment: Fragment): Generator<Piece> {
+  #noteService(owner: ServicePortId, { shared, chains }: Fragment): void {
     this.#ids.add(owner);
-    for (const rule of fragment.shared)
-      if (this.#isInScope(rule.table, rule.chain)) this.#addShared(owner, rule);
-    for (const chain of fragment.chains) {
-      if (!this.#isInScope(chain.table, chain.name)) continue;
-      this.#unneeded.get(chain.table)?.delete(chain.name);
-      const writes = this.#rewrite(chain);
-      if (writes.length > 0) yield piece(owner, { writes });
-    }
+    for (const rule of shared) if (this.#isInScope(rule.table, rule.chain)) this.#addShared(owner, rule);
+    for (const { table, name } of chains)
+      if (this.#isInScope(table, name)) this.#unneeded.get(table)?.delete(name);
   }
 
   #addShared(owner: ServicePortId, { table, chain, rule }: SharedRule): void {

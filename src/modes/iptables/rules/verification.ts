@@ -14,7 +14,7 @@ import {
   type OwnChain,
   type SharedRule,
 } from './fragment.ts';
-import { isRecordChain, isServiceChain } from './names.ts';
+import { isRecordChain } from './names.ts';
 import { type Table, TABLES } from './rule.ts';
 import type { Touch, Touched, TouchedChains, TouchedTable } from './touched.ts';
 
@@ -73,10 +73,13 @@ interface LookOptions {
   readonly timeSlice: TimeSlice | undefined;
 }
 
-type VerifyingReader = ChainReader & Required<Pick<ChainReader, 'digestTable' | 'digestRule'>>;
+type VerifyingReader = ChainReader &
+  Required<Pick<ChainReader, 'digestTable' | 'digestRule' | 'compareChains'>>;
 
 export function canVerify(reader: ChainReader): reader is VerifyingReader {
-  return reader.digestTable !== undefined && reader.digestRule !== undefined;
+  return (
+    reader.digestTable !== undefined && reader.digestRule !== undefined && reader.compareChains !== undefined
+  );
 }
 
 interface LookOutcome {
@@ -90,25 +93,13 @@ export async function lookAtRules(look: LookOptions): Promise<LookOutcome> {
   return new Look(look).run();
 }
 
-/** A chain, or the rules that a service port has in a shared chain. */
-type Wanted =
-  | { readonly table: Table; readonly name: string; readonly digest: number | undefined }
-  | {
-      readonly id: ServicePortId;
-      readonly table: Table;
-      readonly name: string;
-      readonly digests: (number | undefined)[];
-    };
-
-const COMPARISONS_PER_LOOK = 64;
-
 class Look {
   readonly #look: LookOptions;
+  /** Of fixed chains, and of those that others have rules in too. */
   readonly #digests = new Map<Table, TableDigests>();
-  /** Chains of services in the kernel that no service port has needed so far. */
-  readonly #unneeded = new Map<Table, Set<string>>();
   readonly #shared = new Map<string, SharedChainLook>();
-  readonly #wanted: Wanted[] = [];
+  /** Service ports whose rules are not in a shared chain, and the chain. */
+  readonly #missing: (readonly [ServicePortId, ChainRef])[] = [];
   readonly #suspects = new Map<Table, Map<string, Touch>>();
   #checked = 0;
 
@@ -117,21 +108,21 @@ class Look {
   }
 
   async run(): Promise<LookOutcome> {
-    const { layout, options, timeSlice, ownChanges } = this.#look;
+    const { layout, options, ownChanges } = this.#look;
     const base = layout.base(options);
-    // One thread compiles while the other reads.
-    await Promise.all([this.#compile(), ...TABLES.map((table) => this.#read(table))]);
+    for (const table of TABLES) await this.#read(table);
     for (const chain of base.chains)
       this.#compareChain(chain, this.#look.reader.digest(chain.name, chain.rules));
     for (const rule of [...base.foreign, ...layout.jumps]) this.#lookForRule(rule);
     for (const { table, chain } of [...layout.sharedChains, ...layout.foreignChains])
       if (!this.#has(table, chain)) this.#suspect(table, chain);
-    await forEachSliced(this.#wanted, (each) => this.#compare(each), timeSlice, COMPARISONS_PER_LOOK);
+    await this.#compareServices();
+    for (const [id, { table, chain }] of this.#missing)
+      if (!ownChanges.ids.has(id)) this.#suspect(table, chain);
     for (const { table, chain } of layout.sharedChains) {
       const tail = base.tail.filter((each) => isSameChain(each, { table, chain }));
       if (!this.#isSharedRight(table, chain, tail)) this.#suspect(table, chain);
     }
-    for (const [table, names] of this.#unneeded) for (const name of names) this.#suspect(table, name);
     const touched = new Map<Table, TouchedTable>();
     let suspects = 0;
     for (const table of TABLES) {
@@ -145,25 +136,39 @@ class Look {
     return { checked: this.#checked, suspects, touched };
   }
 
-  async #compile(): Promise<void> {
+  /** One thread compiles while the other reads. */
+  async #compareServices(): Promise<void> {
     const { fragments, timeSlice, reader } = this.#look;
+    const comparison = reader.compareChains();
     await forEachSliced(
       fragments,
       ([id, { chains, shared }]) => {
-        for (const { table, name, rules } of chains)
-          this.#wanted.push({ table, name, digest: reader.digest(name, rules) });
-        for (const rule of shared) this.#addShared(id, rule);
+        let waiting: Promise<void> | undefined;
+        for (const chain of chains) waiting = comparison.add(chain) ?? waiting;
+        this.#checked += chains.length;
+        this.#takeShared(id, shared);
+        return waiting;
       },
       timeSlice,
     );
+    const { differing, others } = await comparison.end();
+    for (const { table, chain } of [...differing, ...others])
+      if (!isRecordChain(chain)) this.#suspect(table, chain);
   }
 
-  #addShared(id: ServicePortId, { table, chain, rule }: SharedRule): void {
-    const digest = this.#look.reader.digestRule(rule);
-    const last = this.#wanted.at(-1);
-    if (last && 'id' in last && last.id === id && last.table === table && last.name === chain)
-      last.digests.push(digest);
-    else this.#wanted.push({ id, table, name: chain, digests: [digest] });
+  /** The rules of a service port in each shared chain, in their order. */
+  #takeShared(id: ServicePortId, shared: readonly SharedRule[]): void {
+    const { reader } = this.#look;
+    for (let from = 0; from < shared.length; ) {
+      const first = shared[from];
+      if (!first) return;
+      let to = from + 1;
+      for (let next = shared[to]; next && isSameChain(next, first); next = shared[++to]);
+      const digests = shared.slice(from, to).map(({ rule }) => reader.digestRule(rule));
+      const isTaken = this.#shared.get(keyOf(first.table, first.chain))?.take(digests) ?? true;
+      if (!isTaken) this.#missing.push([id, first]);
+      from = to;
+    }
   }
 
   async #read(table: Table): Promise<void> {
@@ -175,8 +180,6 @@ class Look {
     const byRule = new Set(apart.map(({ chain }) => chain));
     const digests = await reader.digestTable(table, new Set(own), byRule);
     this.#digests.set(table, digests);
-    const ofServices = [...digests.chains.keys()].filter(isServiceChain);
-    this.#unneeded.set(table, new Set(ofServices.filter((name) => !isRecordChain(name))));
     for (const { chain } of layout.sharedChains.filter(inTable))
       this.#shared.set(keyOf(table, chain), new SharedChainLook(digests.rules.get(chain) ?? []));
   }
@@ -189,17 +192,6 @@ class Look {
   #suspect(table: Table, chain: string): void {
     const chains = this.#suspects.get(table) ?? new Map<string, Touch>();
     this.#suspects.set(table, chains.set(chain, 'deleted'));
-  }
-
-  #compare(wanted: Wanted): void {
-    const { table, name } = wanted;
-    if (!('id' in wanted)) {
-      this.#unneeded.get(table)?.delete(name);
-      this.#compareChain({ table, name }, wanted.digest);
-      return;
-    }
-    const isTaken = this.#shared.get(keyOf(table, name))?.take(wanted.digests) ?? true;
-    if (!isTaken && !this.#look.ownChanges.ids.has(wanted.id)) this.#suspect(table, name);
   }
 
   #compareChain({ table, name }: Pick<OwnChain, 'table' | 'name'>, wanted: number | undefined): void {
@@ -227,18 +219,18 @@ class Look {
   }
 }
 
-/** The rules of one shared chain, by digest. */
+/** The rules of one shared chain, by digest. Nearly all are there once. */
 class SharedChainLook {
   readonly #rules: readonly number[];
-  readonly #positions = new Map<number, number[]>();
-  readonly #taken = new Set<number>();
+  readonly #positions = new Map<number, number | readonly number[]>();
+  readonly #taken: Uint8Array;
 
   constructor(rules: readonly number[]) {
     this.#rules = rules;
+    this.#taken = new Uint8Array(rules.length);
     for (const [position, digest] of rules.entries()) {
       const known = this.#positions.get(digest);
-      if (known) known.push(position);
-      else this.#positions.set(digest, [position]);
+      this.#positions.set(digest, known === undefined ? position : [known, position].flat());
     }
   }
 
@@ -248,12 +240,14 @@ class SharedChainLook {
     const found: number[] = [];
     for (const digest of digests) {
       if (digest === undefined) return true;
-      const next = this.#positions.get(digest)?.findLast((position) => !this.#taken.has(position));
+      const next = [this.#positions.get(digest) ?? []]
+        .flat()
+        .findLast((position) => !this.#isTaken(position));
       if (next === undefined || next <= last) return false;
       found.push(next);
       last = next;
     }
-    for (const position of found) this.#taken.add(position);
+    for (const position of found) this.#taken[position] = 1;
     return true;
   }
 
@@ -262,13 +256,17 @@ class SharedChainLook {
     if (start < 0) return false;
     for (const [index, digest] of tail.entries()) {
       if (digest !== undefined && this.#rules[start + index] !== digest) return false;
-      this.#taken.add(start + index);
+      this.#taken[start + index] = 1;
     }
     return true;
   }
 
   isAllTakenBut(others: ReadonlySet<number | undefined>): boolean {
-    return this.#rules.every((digest, position) => this.#taken.has(position) || others.has(digest));
+    return this.#rules.every((digest, position) => this.#isTaken(position) || others.has(digest));
+  }
+
+  #isTaken(position: number): boolean {
+    return this.#taken[position] === 1;
   }
 }
 

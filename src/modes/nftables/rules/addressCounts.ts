@@ -17,6 +17,12 @@ export class AddressCounts {
     else counts.delete(address);
   }
 
+  /** One more use of what is there, or will be before anybody asks for changes. */
+  countWritten(set: string, address: Ip): void {
+    const counts = partOf(this.#counts, set);
+    counts.set(address, (counts.get(address) ?? 0) + 1);
+  }
+
   /** What was added and deleted since the last call. */
   takeChanges(): ElementChanges {
     const adds: Element[] = [];
@@ -44,7 +50,8 @@ export class AddressCounts {
 /** The address of an element that is nothing else. */
 export function onlyAddress({ key, chain, endpoint, comment }: Element): Ip | undefined {
   if (chain !== undefined || endpoint !== undefined || comment !== undefined) return undefined;
-  return Object.keys(key).length === 1 ? key.address : undefined;
+  for (const part in key) if (part !== 'address') return undefined;
+  return key.address;
 }
 
 function partOf<T>(parts: Map<string, Map<Ip, T>>, set: string): Map<Ip, T> {

@@ -16,12 +16,13 @@ import type { Plan, ServicePortPlan } from '../../../plan/types.ts';
 import { Reconciler } from '../../../proxy/reconciler.ts';
 import type { Changes, Resync, ServicePortPlans, WithServicePorts } from '../../../proxy/reconciler.ts';
 import { RetryDelay } from '../../../proxy/report.ts';
-import { runToEnd, type TimeSlice } from '../../../time/timeSlice.ts';
+import { forEachSliced, runToEnd, type TimeSlice } from '../../../time/timeSlice.ts';
 import { hairpinsOf, type NftFragment } from './compile.ts';
 import { Committer, EditStream } from './committer.ts';
 import { diffElements, editsFor } from './diff.ts';
 import { NFT_CHAINS, ownerComment } from './names.ts';
 import { ReferenceCounts } from './referenceCounts.ts';
+import { resync as resyncTable } from './resync.ts';
 import {
   fixedElements,
   FRONTEND,
@@ -34,10 +35,10 @@ import {
   toNodePorts,
 } from './ruleset.ts';
 import type { NftSettings, TableOptions } from './ruleset.ts';
-import { addChains, addSets, byName, inSet, nftRule, toChain } from './table.ts';
+import { byName, inSet, nftRule, toChain } from './table.ts';
 import type { Element, ElementChanges, NftClient, Ruleset } from './table.ts';
 
-export interface BackstopClient extends Pick<NftClient, 'commit'> {
+export interface BackstopClient extends Pick<NftClient, 'commit' | 'inspect'> {
   /** Whether there is a table of this name. */
   isThere(): Promise<boolean>;
 }
@@ -56,6 +57,9 @@ interface BackstopChanges {
   /** Those that our own table could not take: what it had of them before stays in force. */
   readonly refused: ReadonlyMap<ServicePortId, unknown>;
 }
+
+/** Then it is deleted, until a later sync writes it. */
+const TRIES = 3;
 
 interface BackstopOptions {
   readonly client: BackstopClient;
@@ -104,8 +108,9 @@ export class Backstop extends Reconciler<Base, WithServicePorts> {
     const ids = [...(changed ?? new Set([...this.applied.keys(), ...plan.servicePorts.keys()]))];
     const servicePorts = this.#without(refused, plan);
     // What went wrong with a change need not be wrong with a new one.
-    const first = await this.#sync(servicePorts, ids);
-    const failure = first === undefined ? undefined : await this.#sync(servicePorts, ids);
+    let failure = await this.#sync(servicePorts, ids);
+    for (let tries = 2; failure !== undefined && tries <= TRIES; tries++)
+      failure = await this.#sync(servicePorts, ids);
     const isNewReason = failure !== this.#reason;
     this.#reason = failure;
     if (failure === undefined) {
@@ -159,20 +164,30 @@ export class Backstop extends Reconciler<Base, WithServicePorts> {
     return true;
   }
 
+  /** By difference: while it is written as a whole, packets that our own table does not see would not be held back. */
   protected async resync(resync: Resync<Base, WithServicePorts>): Promise<void> {
-    const { plan, options } = resync;
-    const { ruleset, fixed } = options;
-    const isThere = await this.#given.client.isThere();
-    if (isThere && resync.unwritten) return this.#change(resync.unwritten, resync);
-    this.#counts = new ReferenceCounts();
-    await this.#committer.commit([
-      ...(isThere ? [{ kind: 'deleteTable' } as const] : []),
-      { kind: 'addTable', isOwned: true },
-      ...addSets(ruleset.sets),
-      ...addChains(ruleset.chains),
-    ]);
-    await this.#write([{ removes: [], adds: fixed }]);
-    await this.#change(plan.servicePorts.keys(), { plan, applied: new Map() });
+    const { plan, options, unwritten, report } = resync;
+    const { client, timeSlice } = this.#given;
+    if ((await client.isThere()) && unwritten) return this.#change(unwritten, resync);
+    const counts = new ReferenceCounts();
+    this.#counts = counts;
+    await forEachSliced(plan.servicePorts.values(), (port) => counts.add(compile(port)), timeSlice);
+    counts.takeChanges();
+    // Refused where another socket made the table: it goes with that socket, whatever it holds.
+    await this.#committer.commit([{ kind: 'addTable', isOwned: true }]);
+    await resyncTable(
+      {
+        client,
+        committer: this.#committer,
+        ruleset: options.ruleset,
+        shared: () => [...options.fixed, ...counts.elements()],
+        servicePorts: plan.servicePorts,
+        compile: heldFrontends,
+        ...(timeSlice && { timeSlice }),
+      },
+      report,
+    );
+    for (const error of report.refused.values()) throw error;
   }
 
   async #change(
@@ -244,11 +259,15 @@ function compile(port: ServicePortPlan): NftFragment {
 /** Frontends that our rules send somewhere, for some clients at least: those they never leave alone. */
 function heldFrontends({ frontends, protocol, name }: ServicePortPlan): readonly Element[] {
   const comment = ownerComment(name);
-  return frontends
-    .filter(({ routes }) => Object.values(routes).some(({ verdict }) => verdict === 'forward'))
-    .map(({ address, port }) =>
+  const held: Element[] = [];
+  for (const { address, port, routes } of frontends) {
+    const { pod, node, outside } = routes;
+    if (![pod, node, outside].some(({ verdict }) => verdict === 'forward')) continue;
+    held.push(
       address === undefined
         ? { set: HELD.ports, key: { protocol, port }, comment }
         : { set: HELD.frontends, key: { address, protocol, port }, comment },
     );
+  }
+  return held;
 }

@@ -19,7 +19,8 @@ import type {
 /** One commit should hold the lock no longer than twice this, also when the next elements are slower than the last. */
 const LONG_MS = 25;
 const FIRST_ELEMENTS = 2000;
-const MOST_ELEMENTS = 20_000;
+/** More of them, while they wait for the kernel, are more than the young generation holds. */
+const MOST_ELEMENTS = 5000;
 const FEWEST_ELEMENTS = 200;
 
 export class Committer {
@@ -177,6 +178,13 @@ export class EditStream {
   }
 }
 
-export function* slices<T>(items: readonly T[], size: number): Generator<readonly T[]> {
-  for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size);
+export function* slices<T>(items: Iterable<T>, size: number): Generator<readonly T[]> {
+  let slice: T[] = [];
+  for (const item of items) {
+    slice.push(item);
+    if (slice.length < size) continue;
+    yield slice;
+    slice = [];
+  }
+  if (slice.length > 0) yield slice;
 }

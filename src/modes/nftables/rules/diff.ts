@@ -35,10 +35,17 @@ export async function editsFor(
     if (before === after) continue;
     const [old, wanted] = [before ? compile(before) : NO_ELEMENTS, after ? compile(after) : NO_ELEMENTS];
     counts.add(wanted); // first: what both use is not idle in between
-    counts.remove(old, now());
-    edits.push({ owner: id, ...(await runSliced(diffElements(old.elements, wanted.elements), timeSlice)) });
+    if (before) counts.remove(old, now());
+    const isReplaced = old.elements.length > 0 && wanted.elements.length > 0;
+    const { removes, adds } = isReplaced
+      ? await runSliced(diffElements(old.elements, wanted.elements), timeSlice)
+      : { removes: old.elements, adds: wanted.elements };
+    edits.push({ owner: id, removes, adds });
+    const pause = isReplaced ? undefined : timeSlice?.pause();
+    if (pause) await pause;
   }
-  return [...edits, { owner: undefined, ...counts.takeChanges() }];
+  edits.push({ owner: undefined, ...counts.takeChanges() });
+  return edits;
 }
 
 /** An element whose value changed is deleted and added; a changed comment alone is not worth it. */

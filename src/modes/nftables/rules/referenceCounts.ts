@@ -2,6 +2,7 @@
  * Reference counts of what several service ports share: elements that are deleted with their last user, the sizes of
  * pools, the time-outs of affinity. From them follows the shape of the table.
  */
+import { flat } from '../../../model/flat.ts';
 import type { Plan } from '../../../plan/types.ts';
 import { AddressCounts, onlyAddress } from './addressCounts.ts';
 import { compileElements, type NftFragment, type TablePart } from './compile.ts';
@@ -14,6 +15,8 @@ interface Counted {
   readonly element: Element;
   count: number;
 }
+
+const NONE: readonly Counted[] = [];
 
 /** A pool size or a time-out: added to the table with its first user, deleted some time after the last. */
 interface Used {
@@ -50,6 +53,16 @@ export class ReferenceCounts {
 
   add({ counted, parts }: NftFragment): void {
     for (const element of counted) this.#count(element, 1);
+    for (const part of parts) this.#use(part);
+  }
+
+  /** Of what is in the table already, or is written as a whole: it is no change. */
+  addWritten({ counted, parts }: NftFragment): void {
+    for (const element of counted) {
+      const address = onlyAddress(element);
+      if (address === undefined) this.#count(element, 1, false);
+      else this.#addresses.countWritten(element.set, address);
+    }
     for (const part of parts) this.#use(part);
   }
 
@@ -154,19 +167,19 @@ export class ReferenceCounts {
     };
   }
 
-  #count(element: Element, by: 1 | -1): void {
+  #count(element: Element, by: 1 | -1, isChange = true): void {
     const address = onlyAddress(element);
     if (address !== undefined) {
       this.#addresses.count(element.set, address, by);
       return;
     }
     const id = idOf(element);
-    const known = this.#elements.get(id) ?? [];
-    if (!this.#touched.has(id)) this.#touched.set(id, known[0]?.element);
+    const known = this.#elements.get(id) ?? NONE;
+    if (isChange && !this.#touched.has(id)) this.#touched.set(id, known[0]?.element);
     const same = known.find((each) => sameValue(each.element, element));
     if (known.length === 0 && by > 0) this.#resize(element.set, 1);
     if (same) same.count += by;
-    else if (by > 0) this.#elements.set(id, inOrder([...known, { element, count: by }]));
+    else if (by > 0) this.#elements.set(flat(id), inOrder([...known, { element, count: by }]));
     if (same?.count !== 0) return;
     const left = known.filter((each) => each !== same);
     if (left.length > 0) {

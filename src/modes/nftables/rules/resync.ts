@@ -30,13 +30,13 @@ import type {
 export interface DesiredTable {
   readonly ruleset: Ruleset;
   /** Elements that belong to several service ports, or to none. */
-  readonly shared: readonly Element[];
+  shared(): Iterable<Element>;
   readonly servicePorts: ServicePortPlans;
   compile(port: ServicePortPlan): readonly Element[];
 }
 
 interface ResyncOptions extends DesiredTable {
-  readonly client: NftClient;
+  readonly client: Pick<NftClient, 'inspect'>;
   readonly committer: Committer;
   /** The sets whose elements have to be looked at. Others have what they should, as long as they are there. */
   readonly only?: ReadonlySet<string>;
@@ -48,7 +48,7 @@ export const CLEANUP_FAILURES = 'cleanup.failures';
 
 /** Returns whether every service port was taken. */
 export async function resync(options: ResyncOptions, report: ReportBuilder): Promise<boolean> {
-  const { client, committer, ruleset, servicePorts, shared, timeSlice } = options;
+  const { client, committer, ruleset, servicePorts, timeSlice } = options;
   const state = await client.inspect(ruleset, options.only);
   await state?.deleteUnknown?.();
   if (state?.isDormant) await committer.commit([{ kind: 'addTable' }]);
@@ -56,7 +56,8 @@ export async function resync(options: ResyncOptions, report: ReportBuilder): Pro
   const work = new Elements(state, ruleset);
   const stream = new EditStream(committer, work.sets);
   if (work.isNeeded) {
-    for (const some of slices(shared, committer.chunk)) await stream.add(work.editFor(undefined, some));
+    for (const some of slices(options.shared(), committer.chunk))
+      await stream.add(work.editFor(undefined, some));
     await forEachSliced(
       servicePorts,
       ([id, port]) => stream.add(work.editFor(id, options.compile(port))),

@@ -7,6 +7,9 @@ const MOST_BYTES = 16 * 1024 * 1024;
 
 const NOTHING = Buffer.alloc(0);
 
+/** Gets a part of the bytes. A view of each part would be an object of its own, and there are tens of thousands. */
+export type TakePart = (bytes: Buffer, from: number, end: number) => void;
+
 /**
  * Holds no more than one piece. Only a piece that lies in several chunks is copied, and that once, when all of it is
  * there: one that comes byte by byte costs as much as its length.
@@ -55,13 +58,10 @@ export class ByteWindow {
     return rest.length > 0 && this.#fill(rest);
   }
 
-  /** The next bytes, if they are there. */
-  take(length: number, what: string): Buffer | undefined {
+  /** Whether the next bytes are there. More than a piece may have are refused. */
+  has(length: number, what: string): boolean {
     if (length > this.#most) throw malformedAnswer(`${what} is longer than ${this.#most} bytes`);
-    if (length > this.left) return undefined;
-    const from = this.at;
-    this.at += length;
-    return this.bytes.subarray(from, this.at);
+    return length <= this.left;
   }
 
   #fill(chunk: Buffer): boolean {

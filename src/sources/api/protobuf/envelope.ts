@@ -14,18 +14,20 @@ const KIND = (2 << 3) | BYTES;
 
 interface Enveloped {
   readonly kind: string;
-  /** The object. A part of what was given. */
-  readonly raw: Buffer;
+  /** Where the object is. */
+  readonly from: number;
+  readonly end: number;
 }
 
 const reader = new WireReader();
 
-export function openEnvelope(bytes: Uint8Array): Enveloped {
-  reader.load(bytes);
+/** Of this part of the bytes; without one, of all of them. */
+export function openEnvelope(bytes: Uint8Array, from = 0, end = bytes.length): Enveloped {
+  reader.load(bytes, from, end);
   try {
-    if (!reader.isAt(MAGIC, 0, Math.min(MAGIC.length, bytes.length)))
+    if (!reader.isAt(MAGIC, from, Math.min(from + MAGIC.length, end)))
       throw malformedAnswer("it does not begin as Kubernetes' protobuf does");
-    reader.at = MAGIC.length;
+    reader.at += MAGIC.length;
     return readUnknown();
   } finally {
     reader.unload();
@@ -34,23 +36,26 @@ export function openEnvelope(bytes: Uint8Array): Enveloped {
 
 function readUnknown(): Enveloped {
   let kind = '';
-  let raw: Buffer | undefined;
+  let from: number | undefined;
+  let end = 0;
   while (reader.at < reader.end) {
     const tag = reader.tag();
-    if (tag === TYPE) kind = readKind();
-    else if (tag === RAW) raw = readBytes();
-    else if (tag === CONTENT_ENCODING) refuseEncoding(readBytes());
-    else reader.skip(tag & 7);
+    if (tag === TYPE) {
+      kind = readKind();
+    } else if (tag === RAW) {
+      end = reader.valueEnd();
+      from = reader.at;
+      reader.at = end;
+    } else if (tag === CONTENT_ENCODING) {
+      const valueEnd = reader.valueEnd();
+      refuseEncoding(valueEnd - reader.at);
+      reader.at = valueEnd;
+    } else {
+      reader.skip(tag & 7);
+    }
   }
-  if (raw === undefined) throw malformedAnswer('there is no object in it');
-  return { kind, raw };
-}
-
-function readBytes(): Buffer {
-  const end = reader.valueEnd();
-  const value = reader.bytes.subarray(reader.at, end);
-  reader.at = end;
-  return value;
+  if (from === undefined) throw malformedAnswer('there is no object in it');
+  return { kind, from, end };
 }
 
 /** Of a `TypeMeta` that begins here with its length. */
@@ -67,6 +72,6 @@ function readKind(): string {
 }
 
 /** No server uses it; if one does, what is inside is something else than it seems. */
-export function refuseEncoding(value: Uint8Array): void {
-  if (value.length > 0) throw malformedAnswer('its content is encoded once more');
+export function refuseEncoding(length: number): void {
+  if (length > 0) throw malformedAnswer('its content is encoded once more');
 }

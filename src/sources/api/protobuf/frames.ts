@@ -1,6 +1,6 @@
 /** A watch's body cut into its frames, each with its length before it, and each frame as a watch event. */
 import { malformedAnswer } from '../failure.ts';
-import { ByteWindow } from './byteWindow.ts';
+import { ByteWindow, type TakePart } from './byteWindow.ts';
 import { BYTES, WireReader } from './wire.ts';
 
 const LENGTH_BYTES = 4;
@@ -18,18 +18,22 @@ export class FrameSplitter {
     this.#window = new ByteWindow(mostBytes);
   }
 
-  /** The frames that this chunk completes. They are parts of it, or of a copy: good until the next chunk. */
-  *push(chunk: Uint8Array): Generator<Uint8Array> {
+  /** `take` is called with each frame that this chunk completes: a part of it, or of a copy, good until the next chunk. */
+  push(chunk: Uint8Array, take: TakePart): void {
     const window = this.#window;
     let isThere = window.push(chunk);
     while (isThere) {
-      this.#length ??= window.take(LENGTH_BYTES, 'a length')?.readUInt32BE();
-      const frame = this.#length === undefined ? undefined : window.take(this.#length, 'a watch frame');
-      if (frame === undefined) {
+      if (this.#length === undefined && window.has(LENGTH_BYTES, 'a length')) {
+        this.#length = window.bytes.readUInt32BE(window.at);
+        window.at += LENGTH_BYTES;
+      }
+      if (this.#length === undefined || !window.has(this.#length, 'a watch frame')) {
         isThere = window.wait(this.#length ?? LENGTH_BYTES);
       } else {
+        const from = window.at;
+        window.at += this.#length;
         this.#length = undefined;
-        yield frame;
+        take(window.bytes, from, window.at);
       }
     }
   }
@@ -43,43 +47,45 @@ export class FrameSplitter {
 
 interface WatchEvent {
   readonly type: string;
-  /** With its envelope. */
-  readonly object: Uint8Array;
+  /** Where its object is, with its envelope. */
+  readonly from: number;
+  readonly end: number;
 }
 
 const reader = new WireReader();
 
-export function readWatchEvent(frame: Uint8Array): WatchEvent {
-  reader.load(frame);
+/** Of the frame that is this part of the bytes. */
+export function readWatchEvent(bytes: Uint8Array, frameFrom: number, frameEnd: number): WatchEvent {
+  reader.load(bytes, frameFrom, frameEnd);
   try {
     let type = '';
-    let object: Uint8Array | undefined;
+    let from: number | undefined;
+    let end = 0;
     while (reader.at < reader.end) {
       const tag = reader.tag();
-      if (tag === TYPE) type = reader.sharedText();
-      else if (tag === OBJECT) object = readExtension();
-      else reader.skip(tag & 7);
+      if (tag === TYPE) {
+        type = reader.sharedText();
+      } else if (tag === OBJECT) {
+        from = undefined;
+        const outer = reader.enter();
+        while (reader.at < reader.end) {
+          const inner = reader.tag();
+          if (inner === RAW) {
+            end = reader.valueEnd();
+            from = reader.at;
+            reader.at = end;
+          } else {
+            reader.skip(inner & 7);
+          }
+        }
+        reader.end = outer;
+      } else {
+        reader.skip(tag & 7);
+      }
     }
-    if (object === undefined) throw malformedAnswer('it has no object');
-    return { type, object };
+    if (from === undefined) throw malformedAnswer('it has no object');
+    return { type, from, end };
   } finally {
     reader.unload();
   }
-}
-
-function readExtension(): Uint8Array | undefined {
-  const outer = reader.enter();
-  let raw: Uint8Array | undefined;
-  while (reader.at < reader.end) {
-    const tag = reader.tag();
-    if (tag !== RAW) {
-      reader.skip(tag & 7);
-      continue;
-    }
-    const end = reader.valueEnd();
-    raw = reader.bytes.subarray(reader.at, end);
-    reader.at = end;
-  }
-  reader.end = outer;
-  return raw;
 }

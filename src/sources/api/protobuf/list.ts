@@ -2,7 +2,7 @@
 import { ownText } from '../../../text/cursor.ts';
 import { malformedAnswer } from '../failure.ts';
 import type { ListEnvelope } from '../split.ts';
-import { ByteWindow } from './byteWindow.ts';
+import { ByteWindow, type TakePart } from './byteWindow.ts';
 import { decode } from './decode.ts';
 import { CONTENT_ENCODING, MAGIC, RAW, refuseEncoding, TYPE } from './envelope.ts';
 import { LIST_META, TYPE_META } from './messages.ts';
@@ -38,21 +38,20 @@ export class ListSplitter {
     this.#window = new ByteWindow(mostBytes);
   }
 
-  /** The items that this chunk completes. They are parts of it, or of a copy: good until the next chunk. */
-  *push(chunk: Uint8Array): Generator<Uint8Array> {
+  /** `take` is called with each item that this chunk completes: a part of it, or of a copy, good until the next chunk. */
+  push(chunk: Uint8Array, take: TakePart): void {
     let isThere = this.#window.push(chunk);
     while (isThere) {
-      const step = this.#step();
-      if (typeof step === 'number') isThere = this.#window.wait(step);
-      else if (step !== 'none') yield step;
+      const missing = this.#step(take);
+      if (missing > 0) isThere = this.#window.wait(missing);
     }
   }
 
-  /** An item; `none` for what is not one; how many bytes are needed, where there are too few. */
-  #step(): Uint8Array | 'none' | number {
+  /** Returns how many bytes are needed, where there are too few. */
+  #step(take: TakePart): number {
     if (!this.#isBegun) return this.#begin();
     this.#header ??= this.#readHeader();
-    return this.#header === undefined ? this.#window.left + 1 : this.#readValue(this.#header);
+    return this.#header === undefined ? this.#window.left + 1 : this.#readValue(this.#header, take);
   }
 
   /** Call at the end of the body. */
@@ -67,12 +66,20 @@ export class ListSplitter {
     };
   }
 
-  #begin(): 'none' | number {
-    const magic = this.#window.take(MAGIC.length, 'the list');
+  #begin(): number {
+    const magic = this.#take(MAGIC.length, 'the list');
     if (magic === undefined) return MAGIC.length;
     if (!MAGIC.equals(magic)) throw malformedAnswer("the list does not begin as Kubernetes' protobuf does");
     this.#isBegun = true;
-    return 'none';
+    return 0;
+  }
+
+  /** The next bytes, if they are there. */
+  #take(length: number, what: string): Buffer | undefined {
+    const window = this.#window;
+    if (!window.has(length, what)) return undefined;
+    window.at += length;
+    return window.bytes.subarray(window.at - length, window.at);
   }
 
   /** Nothing: more has to come. */
@@ -80,9 +87,8 @@ export class ListSplitter {
     const window = this.#window;
     if (window.left < MOST_HEADER_BYTES && !isHeader(window.bytes, window.at)) return undefined;
     const isInList = this.#listLeft > 0;
-    reader.load(window.bytes);
+    reader.load(window.bytes, window.at);
     try {
-      reader.at = window.at;
       const tag = reader.tag();
       const wireType = tag & 7;
       const length = wireType === BYTES ? reader.varint() : 0;
@@ -98,35 +104,44 @@ export class ListSplitter {
     }
   }
 
-  #readValue({ tag, length, isInList }: Header): Uint8Array | 'none' | number {
+  #readValue({ tag, length, isInList }: Header, take: TakePart): number {
     if (!isInList && tag === RAW) {
       this.#header = undefined;
       if (this.#hasList) throw malformedAnswer('the answer has two lists');
       this.#hasList = true;
       this.#listLeft = length;
-      return 'none';
+      return 0;
     }
     const isRead = isInList ? tag === METADATA || tag === ITEM : tag === TYPE || tag === CONTENT_ENCODING;
     if (!isRead) return this.#pass(length);
-    const isItem = isInList && tag === ITEM;
-    const value = this.#window.take(length, isItem ? 'an item of the list' : 'a field of the list');
+    if (isInList && tag === ITEM) return this.#readItem(length, take);
+    const value = this.#take(length, 'a field of the list');
     if (value === undefined) return length;
     this.#header = undefined;
-    if (isItem) return value;
     if (isInList) this.#metadata = decode(LIST_META, value);
     else if (tag === TYPE) this.#kind = ownText(decode(TYPE_META, value), 'kind');
-    else refuseEncoding(value);
-    return 'none';
+    else refuseEncoding(value.length);
+    return 0;
+  }
+
+  #readItem(length: number, take: TakePart): number {
+    const window = this.#window;
+    if (!window.has(length, 'an item of the list')) return length;
+    this.#header = undefined;
+    const from = window.at;
+    window.at += length;
+    take(window.bytes, from, window.at);
+    return 0;
   }
 
   /** Skips a value that nobody reads, without holding it. */
-  #pass(length: number): 'none' | number {
+  #pass(length: number): number {
     const window = this.#window;
     const count = Math.min(length, window.left);
     window.at += count;
     if (count === length) {
       this.#header = undefined;
-      return 'none';
+      return 0;
     }
     if (this.#header !== undefined) this.#header = { ...this.#header, length: length - count };
     return 1;

@@ -12,17 +12,47 @@ import { OTHER_PROXY } from '../../../model/project/service.ts';
 import { type Ip, parseIp } from '../../../model/ip.ts';
 import { objectKey, type Protocol } from '../../../model/objects.ts';
 import { parseRfc3339 } from '../../../text/time.ts';
+import type { Problem, Projection } from '../../../text/cursor.ts';
 import { ApiFailure } from '../failure.ts';
-import { INITIAL_EVENTS_END } from '../received.ts';
+import { INITIAL_EVENTS_END, type ReceivedObject } from '../received.ts';
 import { LAST_SECOND, readSeconds } from './decode.ts';
 import { isLabel, isOrdinaryIpv4 } from './names.ts';
 import { BYTES, VARINT, WireReader } from './wire.ts';
 
-export interface StraightObject<T> {
+/** Good until the next chunk: its version, which of a list nobody asks for, is decoded when somebody does. */
+class StraightObject<T> implements ReceivedObject<T> {
   readonly key: string;
-  readonly resourceVersion: string;
-  readonly value: T;
+  readonly hasVersion: boolean;
+  readonly endsInitialEvents = false;
+  readonly isBroken = false;
+  readonly #value: T;
+  readonly #version: readonly [bytes: Buffer, from: number, end: number];
+
+  constructor(key: string, value: T, version: readonly [bytes: Buffer, from: number, end: number]) {
+    this.key = key;
+    this.#value = value;
+    this.#version = version;
+    this.hasVersion = version[2] > version[1];
+  }
+
+  get resourceVersion(): string {
+    const [bytes, from, end] = this.#version;
+    return bytes.toString('utf8', from, end);
+  }
+
+  project(): Projection<T> {
+    return { kind: 'object', value: this.#value, warnings: NO_WARNINGS };
+  }
 }
+
+const NO_WARNINGS: readonly Problem[] = [];
+
+/** Reads a part of the bytes; without one, all of them. Nothing where the object is not in order. */
+export type StraightRead<T> = (
+  bytes: Uint8Array,
+  from?: number,
+  end?: number,
+) => StraightObject<T> | undefined;
 
 /** Tags of fields, by their number. */
 export const bytesTag = (number: number): number => (number << 3) | BYTES;
@@ -65,22 +95,31 @@ export class StraightReader {
   /** The label `kubernetes.io/service-name`. */
   service = '';
   triggerTime: number | undefined;
-  #version = '';
+  /** Where its version is. */
+  #versionFrom = 0;
+  #versionEnd = 0;
 
-  /** Nothing where the object is not in order. Everything is copied: nothing of `bytes` is held. */
-  read<T>(bytes: Uint8Array, readValue: () => T): StraightObject<T> | undefined {
+  /** The value copies what it needs: nothing of `bytes` is held by it. */
+  read<T>(
+    bytes: Uint8Array,
+    readValue: () => T,
+    from = 0,
+    end = bytes.length,
+  ): StraightObject<T> | undefined {
     this.#reset();
-    this.wire.load(bytes);
+    const { wire } = this;
+    wire.load(bytes, from, end);
     try {
       const value = readValue();
       const isNamed = this.name !== '' && this.namespace !== '';
       if (!this.isInOrder || !isNamed) return undefined;
-      return { key: objectKey(this.namespace, this.name), resourceVersion: this.#version, value };
+      const key = objectKey(this.namespace, this.name);
+      return new StraightObject(key, value, [wire.bytes, this.#versionFrom, this.#versionEnd]);
     } catch (error) {
       if (error instanceof ApiFailure) return undefined;
       throw error;
     } finally {
-      this.wire.unload();
+      wire.unload();
     }
   }
 
@@ -91,7 +130,8 @@ export class StraightReader {
     this.createdAt = undefined;
     this.service = '';
     this.triggerTime = undefined;
-    this.#version = '';
+    this.#versionFrom = 0;
+    this.#versionEnd = 0;
   }
 
   /** A field that nobody reads, or one of `known` with another wire type. */
@@ -109,12 +149,19 @@ export class StraightReader {
       const tag = wire.tag();
       if (tag === NAME) this.name = this.checked(isName);
       else if (tag === NAMESPACE) this.namespace = this.checkedShared(isLabel);
-      else if (tag === RESOURCE_VERSION) this.#version = wire.text();
+      else if (tag === RESOURCE_VERSION) this.#readVersion();
       else if (tag === CREATED) this.createdAt = this.#time();
       else if (tag === LABELS || tag === ANNOTATIONS) this.#entry(tag === LABELS);
       else this.other(tag, META_FIELDS);
     }
     wire.end = outer;
+  }
+
+  #readVersion(): void {
+    const { wire } = this;
+    this.#versionEnd = wire.valueEnd();
+    this.#versionFrom = wire.at;
+    wire.at = this.#versionEnd;
   }
 
   /** A name that its object has for itself. */

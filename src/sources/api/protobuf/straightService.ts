@@ -4,7 +4,7 @@ import type { Service, ServicePortSpec, ServiceType, TrafficPolicy } from '../..
 import { NO_CIDRS, NO_IPS } from '../../../model/project/addresses.ts';
 import type { Interner } from '../interner.ts';
 import { isLabel } from './names.ts';
-import { bytesTag, fieldSet, type StraightObject, StraightReader, varintTag } from './straightReader.ts';
+import { bytesTag, fieldSet, type StraightRead, StraightReader, varintTag } from './straightReader.ts';
 
 const METADATA = bytesTag(1);
 const SPEC = bytesTag(2);
@@ -34,10 +34,7 @@ const LOAD_BALANCER = bytesTag(1);
 /** Each port is compared with those before it; with more of them a service is read in the other way. */
 const MOST_PORTS = 32;
 
-/** Nothing where the service is not in order. */
-export function straightService(
-  interner: Interner,
-): (bytes: Uint8Array) => StraightObject<Service> | undefined {
+export function straightService(interner: Interner): StraightRead<Service> {
   const reader = new StraightReader();
   const { wire } = reader;
   let type: ServiceType;
@@ -85,9 +82,11 @@ export function straightService(
 
   /** One of each family that is named, as the API server gives them. */
   function clusterIPs(): Service['clusterIPs'] {
-    const found: Partial<Record<Family, Ip>> = {};
     const isWhole = families.length > 0 && families.length === ips.length && clusterIP === ips[0];
     if (!isWhole) reader.isInOrder = false;
+    const [only] = ips;
+    if (ips.length === 1 && families[0] === 'IPv4' && only?.includes(':') === false) return { IPv4: only };
+    const found: Partial<Record<Family, Ip>> = {};
     for (const [index, ip] of ips.entries()) {
       const family = ip.includes(':') ? 'IPv6' : 'IPv4';
       if (families[index] !== family || found[family] !== undefined) reader.isInOrder = false;
@@ -170,10 +169,11 @@ export function straightService(
     wire.end = outer;
   }
 
-  return (bytes) => reader.read(bytes, readService);
+  return (bytes, from, end) => reader.read(bytes, readService, from, end);
 }
 
 function hasRepetitions(ports: readonly ServicePortSpec[]): boolean {
+  if (ports.length === 1) return false;
   return ports.some((one, index) =>
     ports
       .slice(0, index)

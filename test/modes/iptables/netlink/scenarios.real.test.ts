@@ -18,6 +18,7 @@ import { printTables } from '../rules/fakeKernel.ts';
 import { LAYOUT_NAMES } from '../rules/layoutNames.ts';
 import { compareInside, randomRules } from './support/compareInside.ts';
 import type { RestoreCase } from './support/compareRules.ts';
+import { together, withNames } from './support/together.ts';
 
 let namespace: Namespace;
 beforeAll(async () => {
@@ -55,8 +56,8 @@ describe.each(STARTS)('layout $layout, $family', ({ layout, family }) => {
       );
       cases.push({ name: scenario.name, family, text });
     }
-    const { rules, differences } = await compareInside(namespace, cases);
-    expect(differences).toEqual([]);
+    const { rules, differences } = await compareInside(namespace, together(cases));
+    expect(differences.map((each) => withNames(each, cases))).toEqual([]);
     expect(rules).toBeGreaterThan(SCENARIOS.length * 15);
   });
 
@@ -67,7 +68,8 @@ describe.each(STARTS)('layout $layout, $family', ({ layout, family }) => {
       const text = await restoreText({ family, layout }, (writer) => startProxy(start, writer));
       cases.push({ name: `plan ${cases.length}`, family, text });
     }
-    expect((await compareInside(namespace, cases)).differences).toEqual([]);
+    const { differences } = await compareInside(namespace, together(cases));
+    expect(differences.map((each) => withNames(each, cases))).toEqual([]);
   });
 });
 

@@ -175,7 +175,7 @@ describe('of one mode', () => {
   /** Another program runs in the ipvs mode, and chains of a former iptables mode are still here; or the reverse. */
   async function both(last: 'iptables' | 'ipvs'): Promise<FakeKernel> {
     const kernel = await started('current', EMPTY);
-    const rules = new IptablesRules(ipvsLayout, kernel);
+    const rules = new IptablesRules(ipvsLayout, kernel, { now: () => 0 });
     const { planner } = new Harness().cluster;
     // Killed before it could delete what nobody needs.
     kernel.fault = ({ text }) => (text.includes('-X KUBE-') ? new Error('killed') : undefined);

@@ -1,6 +1,12 @@
 /** A kernel in memory, as strict as the real one, that remembers what it was sent and fails when told to. */
-import type { TableClient } from '../../../../src/modes/iptables/rules/sender.ts';
-import { CHAINS_PER_RESTORE, printStep, type Step } from '../../../../src/modes/iptables/rules/edit.ts';
+import { isRefusal, type StepDraft, type TableClient } from '../../../../src/modes/iptables/rules/sender.ts';
+import {
+  CHAINS_PER_RESTORE,
+  type ChainWrite,
+  piece,
+  printStep,
+  type Step,
+} from '../../../../src/modes/iptables/rules/edit.ts';
 import { printRule, probabilityBits } from '../../../../src/modes/iptables/rules/print.ts';
 import {
   type ParsedChain,
@@ -56,6 +62,10 @@ export class FakeKernel implements TableClient {
   /** Tables to which packets do not come. */
   readonly dormant = new Set<Table>();
   chainsPerRestore = CHAINS_PER_RESTORE;
+  /** Chains of services are sent as drafts, as by netlink. */
+  hasDrafts = true;
+  /** Drafts that took effect. */
+  drafted = 0;
   fault: Fault = () => undefined;
   /** Called after every restore that took effect. */
   watch: (tables: Tables) => void = () => {};
@@ -81,6 +91,10 @@ export class FakeKernel implements TableClient {
     return (
       read && printTable(table, new Map([[chain, { rules: read.rules }]]), { counters: false, saved: true })
     );
+  }
+
+  draft(table: Table): StepDraft | undefined {
+    return this.hasDrafts ? new FakeDraft(this, table) : undefined;
   }
 
   async commit(step: Step): Promise<number> {
@@ -230,4 +244,41 @@ function byOwner(texts: readonly string[]): readonly string[] {
   };
   const sorted = [...body].sort((a, b) => (ownerOf(a) < ownerOf(b) ? -1 : ownerOf(a) > ownerOf(b) ? 1 : 0));
   return [...sorted, ...(tailStart < 0 ? [] : texts.slice(tailStart))];
+}
+
+/** As by netlink: the kernel takes all of it, or it is left to whoever finds out why not. */
+class FakeDraft implements StepDraft {
+  readonly #kernel: FakeKernel;
+  readonly #table: Table;
+  readonly #writes: ChainWrite[] = [];
+
+  constructor(kernel: FakeKernel, table: Table) {
+    this.#kernel = kernel;
+    this.#table = table;
+  }
+
+  get chains(): number {
+    return this.#writes.length;
+  }
+
+  get rules(): number {
+    return this.#writes.reduce((sum, { rules }) => sum + rules.length, 0);
+  }
+
+  add(chain: ChainWrite): boolean {
+    this.#writes.push(chain);
+    return true;
+  }
+
+  async commit(): Promise<number | undefined> {
+    try {
+      const pieces = [piece(undefined, { writes: this.#writes })];
+      const bytes = await this.#kernel.commit({ table: this.#table, pieces });
+      this.#kernel.drafted++;
+      return bytes;
+    } catch (error) {
+      if (isRefusal(error)) return undefined;
+      throw error;
+    }
+  }
 }

@@ -41,6 +41,7 @@ export interface HarnessOptions {
   readonly options?: Partial<StaticOptions>;
   /** By which chains are read; by default what the kernel prints. */
   readonly reader?: (kernel: FakeKernel) => ChainReader;
+  readonly now?: () => number;
 }
 
 export class Harness {
@@ -58,6 +59,7 @@ export class Harness {
     this.#writer = new IptablesRules(LAYOUTS[this.layout], this.kernel, {
       wake: () => this.kernel.wake(),
       reader: options.reader?.(this.kernel),
+      now: options.now ?? (() => 0),
     });
     this.#options = { ...OPTIONS, ...options.options };
   }

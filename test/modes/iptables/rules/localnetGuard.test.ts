@@ -47,7 +47,7 @@ describe.each(LAYOUT_NAMES)('layout %s', (name) => {
     const before = new Harness({ layout: name });
     await before.sync(...WORLD);
     const { kernel, cluster } = before;
-    const rules = new IptablesRules(ipvsLayout, kernel);
+    const rules = new IptablesRules(ipvsLayout, kernel, { now: () => 0 });
     await rules.sync(cluster.planner, [], { ...OPTIONS, filledSets: ['clusterIP'] });
     expect(kernel.chains('nat')).toContain('KUBE-LOAD-BALANCER');
     expect(isGuarded(kernel)).toBe(true);

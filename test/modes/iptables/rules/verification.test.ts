@@ -1,9 +1,15 @@
 /** A look beside the syncs: what differs is noted, and the next sync repairs it. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { SaveChainReader, type TableDigests } from '../../../../src/modes/iptables/rules/chainReader.ts';
+import {
+  type ChainComparison,
+  SaveChainReader,
+  type TableDigests,
+} from '../../../../src/modes/iptables/rules/chainReader.ts';
+import type { ChainRef } from '../../../../src/modes/iptables/rules/fragment.ts';
+import { isServiceChain } from '../../../../src/modes/iptables/rules/names.ts';
 import { digestChain } from '../../../../src/modes/iptables/rules/parse.ts';
-import type { Rule, Table } from '../../../../src/modes/iptables/rules/rule.ts';
+import { type Rule, type Table, TABLES } from '../../../../src/modes/iptables/rules/rule.ts';
 import { FakeKernel, refusal } from './fakeKernel.ts';
 import { WORLD_4 } from './goldenCluster.ts';
 import { chainName, Harness } from './harness.ts';
@@ -47,10 +53,39 @@ class FakeDigests extends SaveChainReader {
           name,
           found.map((rule) => this.digestRule(rule)),
         );
-      else if (whole.has(name) || /^KUBE-\w+-[A-Z2-7]{16}$/.test(name))
-        chains.set(name, digestChain(name, found) + (this.isOtherDialect ? 1 : 0));
+      else if (whole.has(name)) chains.set(name, this.#digestOf(name, found));
     }
     return { isDormant: this.#kernel.dormant.has(table), chains, rules };
+  }
+
+  compareChains(): ChainComparison {
+    const known = new Set<string>();
+    const differing: ChainRef[] = [];
+    return {
+      add: ({ table, name, rules }) => {
+        known.add(`${table} ${name}`);
+        const compared = this.#last.then(async () => {
+          await this.beforeEach(table, name);
+          const found = this.#kernel.tables.get(table)?.get(name)?.rules;
+          if (!found || this.#digestOf(name, found) !== digestChain(name, rules))
+            differing.push({ table, chain: name });
+        });
+        this.#last = compared;
+        return compared;
+      },
+      end: async () => {
+        await this.#last;
+        const all = TABLES.flatMap((table) => this.#kernel.chains(table).map((chain) => ({ table, chain })));
+        const others = all.filter(
+          ({ table, chain }) => isServiceChain(chain) && !known.has(`${table} ${chain}`),
+        );
+        return { differing, others };
+      },
+    };
+  }
+
+  #digestOf(name: string, rules: readonly Rule[]): number {
+    return digestChain(name, rules) + (this.isOtherDialect ? 1 : 0);
   }
 }
 

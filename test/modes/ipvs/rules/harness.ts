@@ -53,7 +53,7 @@ export class Harness {
     this.settings = { ...SETTINGS, ...given.settings };
     this.#writer = new IpvsServers({
       client: this.kernel,
-      rules: new IptablesRules(ipvsLayout, this.kernel.iptables),
+      rules: new IptablesRules(ipvsLayout, this.kernel.iptables, { now: () => 0 }),
       ruleOptions: ruleOptions(14, true),
       excludeCIDRs,
       drainLimitMs,

@@ -108,7 +108,7 @@ describe('a list', () => {
       const reader = listReader('protobuf', resource);
       const objects: object[] = [];
       for (let from = 0; from < bytes.length; from += size)
-        for (const object of reader.push(bytes.subarray(from, from + size))) objects.push(seen(object));
+        reader.push(bytes.subarray(from, from + size), (object) => objects.push(seen(object)));
       return { objects, envelope: reader.end() };
     });
   }
@@ -145,8 +145,9 @@ describe('a list', () => {
     const at = body.indexOf('ClientIP') - 1;
     body[at] = 0xff;
     const reader = listReader('protobuf', resource);
-    const objects = [...reader.push(body)];
-    expect(objects.map(({ key, isBroken }) => [key, isBroken])).toEqual([
+    const objects: unknown[] = [];
+    reader.push(body, ({ key, isBroken }) => objects.push([key, isBroken]));
+    expect(objects).toEqual([
       ['default/kubernetes', false],
       ['lab/s1', true],
     ]);
@@ -174,8 +175,9 @@ describe('a watch', () => {
         const reader = frameReader('protobuf', resource, 'watching services');
         const events: object[] = [];
         for (let from = 0; from < bytes.length; from += size)
-          for (const { type, object } of reader.push(bytes.subarray(from, from + size)))
-            events.push({ type, ...seen(object) });
+          reader.push(bytes.subarray(from, from + size), ({ type, object }) =>
+            events.push({ type, ...seen(object) }),
+          );
         reader.end();
         return events;
       });

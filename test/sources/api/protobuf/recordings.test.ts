@@ -22,7 +22,8 @@ describe('a list', () => {
   it.each(SIZES)('of services, in pieces of %i bytes', (size) => {
     const reader = listReader('protobuf', services(new Interner()));
     const objects: ReceivedObject<unknown>[] = [];
-    for (const piece of pieces(recording('services.list.bin'), size)) objects.push(...reader.push(piece));
+    for (const piece of pieces(recording('services.list.bin'), size))
+      reader.push(piece, (object) => objects.push(object));
     expect(reader.end()).toMatchObject({ kind: 'ServiceList', resourceVersion: '96', hasItems: true });
     expect(reader.end().continueToken).toMatch(/^eyJ2Ijoi/);
     expect(objects.map(({ key }) => key)).toEqual(['default/kubernetes', 'lab/s1']);
@@ -41,7 +42,7 @@ describe('a list', () => {
     const reader = listReader('protobuf', endpointSlices(new Interner()));
     const objects: ReceivedObject<unknown>[] = [];
     for (const piece of pieces(recording('endpointslices.list.bin'), size))
-      objects.push(...reader.push(piece));
+      reader.push(piece, (object) => objects.push(object));
     expect(reader.end()).toMatchObject({ kind: 'EndpointSliceList', resourceVersion: '96' });
     expect(objects.map(valueOf)).toMatchObject([
       {
@@ -76,7 +77,7 @@ describe('a list', () => {
     for (let length = 0; length < bytes.length - 4; length++) {
       const reader = listReader('protobuf', endpointSlices(new Interner()));
       expect(() => {
-        Array.from(reader.push(bytes.subarray(0, length)));
+        reader.push(bytes.subarray(0, length), () => undefined);
         const { hasItems } = reader.end();
         if (!hasItems) throw new Error('no list');
       }, `cut at ${length}`).toThrow(/ended before|no list/);
@@ -86,7 +87,8 @@ describe('a list', () => {
 
 function framesOf(bytes: Buffer, size: number): readonly WatchFrame<unknown>[] {
   const reader = frameReader('protobuf', services(new Interner()), 'watching services');
-  const frames = [...pieces(bytes, size)].flatMap((piece) => [...reader.push(piece)]);
+  const frames: WatchFrame<unknown>[] = [];
+  for (const piece of pieces(bytes, size)) reader.push(piece, (frame) => frames.push(frame));
   reader.end();
   return frames;
 }

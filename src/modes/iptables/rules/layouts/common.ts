@@ -204,11 +204,21 @@ export interface BalanceStyle {
 /** Chain names by endpoint key: hashing is the costly part of compiling, so each is made once. */
 type EndpointChains = ReadonlyMap<string, string>;
 
+/**
+ * Of the service port that was compiled last: a change compiles it as it was and as it is, so most names are asked for twice.
+ * Those of more service ports would live long, and be thrown away unused when all of them are compiled.
+ */
+let last: { readonly name: string; readonly protocol: Protocol; readonly names: EndpointChains } | undefined;
+
 export function endpointChainNames(port: ServicePortPlan): EndpointChains {
+  const { name, protocol } = port;
+  const known = last?.name === name && last.protocol === protocol ? last.names : undefined;
   const names = new Map<string, string>();
   for (const pool of [port.pools.cluster, port.pools.local]) {
-    for (const { key } of pool ?? []) if (!names.has(key)) names.set(key, endpointChain(port, key));
+    for (const { key } of pool ?? [])
+      if (!names.has(key)) names.set(key, known?.get(key) ?? endpointChain(port, key));
   }
+  last = { name, protocol, names };
   return names;
 }
 

@@ -57,6 +57,7 @@ async function written(layout: LayoutName, channel: RulesChannel) {
   const rules = new IptablesRules(LAYOUTS[layout], client, {
     reader,
     wake: () => wakeTables(channel, 'IPv4'),
+    now: () => performance.now(),
   });
   const cluster = new Cluster(VIEW, 'IPv4');
   cluster.tell(WORLD_4);
