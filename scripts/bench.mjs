@@ -7,6 +7,14 @@ import { ROOT } from './support/paths.mjs';
 import { runWithLab } from './support/privileged.mjs';
 import { endingPlainly, runAloud } from './support/run.mjs';
 
+/** Those that need more than most: a browser, or the guest whose kernel has IPVS. */
+const PROGRAMS = {
+  ui: 'browser',
+  ipvs: 'guestBench',
+  loss: 'guestBench',
+  sizing: 'guestBench',
+  hostile: 'guestBench',
+};
 const NEEDS_NO_LAB = new Set(['api', 'encode', 'ipvs']);
 
 await endingPlainly(async () => {
@@ -15,7 +23,7 @@ await endingPlainly(async () => {
     process.exitCode = await runOnNode(wanted, [fileURLToPath(import.meta.url), ...args]);
     return;
   }
-  await setUpOrExit({ programs: args[0] === 'ui' ? 'browser' : 'iptables' });
+  await setUpOrExit({ programs: PROGRAMS[args[0]] ?? 'bench' });
   const run = NEEDS_NO_LAB.has(args[0]) ? runAloud : runWithLab;
   process.exitCode = await run([process.execPath, join(ROOT, 'dist/bench.js'), ...args]);
 });

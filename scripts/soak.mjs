@@ -5,7 +5,7 @@ import { ROOT } from './support/paths.mjs';
 import { runWithLab } from './support/privileged.mjs';
 import { endingPlainly } from './support/run.mjs';
 
-await setUpOrExit();
+await setUpOrExit({ programs: 'bench' });
 await endingPlainly(async () => {
   process.exitCode = await runWithLab([
     process.execPath,

@@ -35,6 +35,9 @@ const CONTAINER_PACKAGES = {
 /** `npm run bundle:node`. */
 const BUNDLE_PACKAGES = { dpkg: ['dpkg-deb'], gzip: ['gzip'], tar: ['tar'] };
 
+/** Benchmarks and the soak do what other programs do to the rules. */
+const BENCH_PACKAGES = { nftables: ['nft'] };
+
 const TEST_PACKAGES = {
   ...GUEST_PACKAGES,
   ...BROWSER_PACKAGES,
@@ -47,18 +50,27 @@ const TEST_PACKAGES = {
   conntrack: ['conntrack'],
   ipset: ['ipset'],
   ipvsadm: ['ipvsadm'],
-  nftables: ['nft'],
+  ...BENCH_PACKAGES,
   prometheus: ['prometheus', 'promtool'],
   zsh: ['zsh'],
   fish: ['fish'],
 };
 
-/** By what they are for: a mode of the demo, the benchmark of the page, what ships, or the tests. */
+/** By what they are for: a mode of the demo, benchmarks, what ships, or the tests. */
 const NEEDED = {
   none: {},
   iptables: PACKAGES,
   nftables: PACKAGES,
   ipvs: { ...PACKAGES, ...GUEST_PACKAGES, kmod: ['modprobe'] },
+  bench: { ...PACKAGES, ...BENCH_PACKAGES },
+  guestBench: {
+    ...PACKAGES,
+    ...BENCH_PACKAGES,
+    ...GUEST_PACKAGES,
+    kmod: ['modprobe'],
+    ipset: ['ipset'],
+    ipvsadm: ['ipvsadm'],
+  },
   browser: { ...PACKAGES, ...BROWSER_PACKAGES },
   image: IMAGE_PACKAGES,
   container: CONTAINER_PACKAGES,
