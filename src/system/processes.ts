@@ -5,7 +5,7 @@
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { constants, getPriority, setPriority } from 'node:os';
+import { getPriority, setPriority } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { attempt, errorCode, JunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
@@ -88,10 +88,12 @@ export const run: CommandRunner = async (argv, options = {}) => {
 };
 
 const MOST_KILLED_FIRST = 1000;
+/** A third of an ordinary process's share. With 10, a tenth: beside ten busy processes, a second of work took minutes. */
+const BACKGROUND_PRIORITY = 5;
 
 /** It inherits our place among those that are killed for memory, which is the last. */
 export function toBackground(pid: number): void {
-  attempt(() => setPriority(pid, Math.max(getPriority(pid), constants.priority.PRIORITY_BELOW_NORMAL)));
+  attempt(() => setPriority(pid, Math.max(getPriority(pid), BACKGROUND_PRIORITY)));
   attempt(() => writeFileSync(`/proc/${pid}/oom_score_adj`, String(MOST_KILLED_FIRST)));
 }
 

@@ -5,8 +5,8 @@ import { refused } from '../../daemon/api/routes.ts';
 import type { StreamingPage } from '../../telemetry/http/server.ts';
 import { askRaw } from '../localApi.ts';
 
-/** The proxy says something every 15 s on a stream, and answers a question within seconds. */
-const SILENCE_MS = 60_000;
+/** The proxy says something every 15 s on a stream, answers most questions within seconds, and doctor's within two minutes. */
+const SILENCE_MS = 150_000;
 /** Of one connection, not of the answer. Its length is another one where the page's server compresses it. */
 const HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'content-length', 'date']);
 

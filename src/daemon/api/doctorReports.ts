@@ -3,6 +3,7 @@
  * it reads tables, links and settings, and starts programs that do. Trials and probes are not for this, which is asked
  * again and again: people ask for those at a shell.
  */
+import { isJunctionError } from '../../errors.ts';
 import {
   DOCTOR_GROUPS,
   type DoctorGroup,
@@ -28,8 +29,8 @@ interface DoctorReportsOptions {
 
 /** A page that stays open asks again and again. */
 const KEPT_MS = 10_000;
-/** Less than a client of the socket may wait. */
-const LIMIT_MS = 25_000;
+/** It has a lower priority: a machine without processor time to spare took more than 25 s. */
+const LIMIT_MS = 120_000;
 /** Of V8, in MiB: some thousand services need a tenth of it. */
 const HEAP_MIB = 256;
 
@@ -84,6 +85,9 @@ export class DoctorReports {
       timeoutMs: LIMIT_MS,
       signal: this.#stop.signal,
       isBackground: true,
+    }).catch((error: unknown) => {
+      // Too slow, or not started: this machine is short of something, and may not be later.
+      throw isJunctionError(error) ? failed(error.message) : error;
     });
     // 1: it has found a problem.
     if (code === 0 || code === 1) {
@@ -92,7 +96,7 @@ export class DoctorReports {
       if (report) return { ...report, groups: [...report.groups, ...left].sort(inOrder) };
     }
     const why = stderr.trim().split('\n').at(-1) || `it ended with ${signal ?? `status ${code}`}`;
-    throw new RefusedQuestion(503, 'doctor-failed', `junction doctor: ${why}`, 'Run it on the node.');
+    throw failed(`junction doctor: ${why}`);
   }
 
   #argv(groups: readonly DoctorGroupName[]): Argv {
@@ -115,6 +119,10 @@ export class DoctorReports {
       `--api-socket=${path}`,
     ];
   }
+}
+
+function failed(message: string): RefusedQuestion {
+  return new RefusedQuestion(503, 'doctor-failed', message, 'Run junction doctor on the node.');
 }
 
 function leftOut(name: DoctorGroupName, why: string): DoctorGroup {

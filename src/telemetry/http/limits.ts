@@ -12,7 +12,7 @@ const LIMITS: ServerOptions = {
   keepAliveTimeout: 5000,
   connectionsCheckingInterval: 2000,
 };
-/** A client that neither asks nor reads. */
+/** A client that neither asks nor reads, nor waits for an answer. */
 const IDLE_MS = 30_000;
 
 export function limitedServer(page: StreamingPage, log: Log): Server {

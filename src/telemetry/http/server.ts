@@ -96,7 +96,7 @@ export function pageServer(page: StreamingPage, log: Log, options: ServerOptions
       return;
     }
     response.once('close', () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
-    reply(page, incoming, response, log).catch((error: unknown) => {
+    reply(page, incoming, response, log, server.timeout).catch((error: unknown) => {
       log.verbose(3, 'Failed to send an HTTP response', { path: incoming.url, err: error });
       response.destroy();
     });
@@ -120,6 +120,7 @@ async function reply(
   incoming: IncomingMessage,
   response: ServerResponse,
   log: Log,
+  idleMs: number,
 ): Promise<void> {
   const { socket } = incoming;
   const disconnected = new AbortController();
@@ -130,6 +131,8 @@ async function reply(
   // A response that waits behind another one of its connection has no socket yet, and is not closed with it.
   socket.once('close', end);
   response.once('close', end);
+  // A client that waits for us is not idle.
+  socket.setTimeout(0);
   let answer: Answer | StreamedAnswer;
   try {
     answer = await page(requestOf(incoming, disconnected.signal));
@@ -140,11 +143,13 @@ async function reply(
   if (response.destroyed) return;
   const { status, headers } = answer;
   if ('chunks' in answer) {
+    const { isEndless, mostStalledMs = 0 } = answer;
     response.writeHead(status, headers);
-    if (answer.isEndless) socket.setTimeout(answer.mostStalledMs ?? 0);
+    socket.setTimeout(isEndless ? mostStalledMs : idleMs);
     await stream(answer.chunks, response, disconnected.signal);
     return;
   }
+  socket.setTimeout(idleMs);
   const { body } = answer;
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
   response.writeHead(status, { ...headers, ...(status !== 304 && { 'Content-Length': bytes.length }) });

@@ -3,7 +3,7 @@ import { DoctorReports } from '../../../src/daemon/api/doctorReports.ts';
 import type { DoctorReport } from '../../../src/explain/doctorReport.ts';
 import type { ModeName } from '../../../src/model/mode.ts';
 import { lightRun } from '../../../src/system/lightRun.ts';
-import type { Argv, RunResult } from '../../../src/system/processes.ts';
+import { type Argv, type CommandRunner, type RunResult, timedOut } from '../../../src/system/processes.ts';
 import { FakeClock } from '../../time/fakeClock.ts';
 
 const REPORT: DoctorReport = { node: 'node1', mode: 'nftables', at: 1, hasProblems: true, groups: [] };
@@ -15,7 +15,7 @@ interface Given {
 }
 
 function make(
-  result: Partial<RunResult> = {},
+  result: Partial<RunResult> | CommandRunner = {},
   { isSmall = true, socket = '/a.sock', mode = 'nftables' }: Given = {},
 ) {
   const clock = new FakeClock();
@@ -24,6 +24,7 @@ function make(
     clock,
     run: (argv) => {
       asked.push(argv);
+      if (typeof result === 'function') return result(argv);
       return Promise.resolve({
         code: 1,
         signal: null,
@@ -89,6 +90,15 @@ test('a failure says why, and is not repeated at once', async () => {
 test('one that was killed', async () => {
   const { reports } = make({ code: null, signal: 'SIGKILL', stdout: '' });
   await expect(reports.report()).rejects.toMatchObject({ message: 'junction doctor: it ended with SIGKILL' });
+});
+
+test('one that takes too long: the machine is busy, nothing is wrong with the proxy', async () => {
+  const { reports } = make(() => Promise.reject(timedOut(['junction', 'doctor'], 120_000)));
+  await expect(reports.report()).rejects.toMatchObject({
+    status: 503,
+    code: 'doctor-failed',
+    message: 'junction doctor did not end within 120 s, and was killed',
+  });
 });
 
 test('without a socket there is nobody to ask', async () => {

@@ -8,6 +8,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { whyNoLab } from '../../../lab/privileges.ts';
+import { attempt } from '../../../src/errors.ts';
 import { eventually } from '../../e2e/support/eventually.ts';
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -67,9 +68,10 @@ export class SystemdNode {
 
   async #isUp(): Promise<boolean> {
     const pid = String(this.#process.pid);
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+    const children = readProc(`${pid}/task/${pid}/children`);
     if (!/^\d+$/.test(children)) return false;
-    if (readFileSync(`/proc/${children}/comm`, 'utf8').trim() !== 'systemd') return false;
+    // The shell before it runs programs of its own, which end between the two reads.
+    if (readProc(`${children}/comm`) !== 'systemd') return false;
     this.#init = Number(children);
     return (await this.run('systemctl', 'is-system-running')).output.trim() === 'running';
   }
@@ -120,6 +122,11 @@ export class SystemdNode {
     });
     rmSync(this.#work, { recursive: true, force: true });
   }
+}
+
+/** Empty for a process that has ended. */
+function readProc(path: string): string {
+  return attempt(() => readFileSync(`/proc/${path}`, 'utf8'))?.trim() ?? '';
 }
 
 export function capture(argv: readonly string[]): Promise<Result> {

@@ -1,22 +1,36 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { download, NOT_FOUND, plain, type Request, BoundServer } from '../../../src/telemetry/http/server.ts';
+import {
+  type Answer,
+  BoundServer,
+  download,
+  NOT_FOUND,
+  pageServer,
+  plain,
+  type Request,
+} from '../../../src/telemetry/http/server.ts';
 import { FakeClock } from '../../time/fakeClock.ts';
 import { ask, askRaw, keptLog } from './support.ts';
 
 const { log, lines } = keptLog();
 
+const IDLE_MS = 50;
+
 async function page(request: Request) {
   if (request.path === '/throws') throw new Error('on purpose');
   if (request.path === '/stream') return download('a.txt', 'onetwo');
   if (request.path === '/echo') return plain(200, (await request.text(5)) ?? 'too long');
+  if (request.path === '/slow')
+    return new Promise<Answer>((resolve) => setTimeout(resolve, 10 * IDLE_MS, plain(200, 'late')));
   if (request.path === '/query') return plain(200, JSON.stringify([...request.query]));
   return request.path === '/' ? plain(200, 'ok') : NOT_FOUND;
 }
 
-const server = new BoundServer({ address: '127.0.0.1:0', clock: new FakeClock(), log }, page, {
-  message: 'failed',
-  what: 'failed on',
-});
+const server = new BoundServer(
+  { address: '127.0.0.1:0', clock: new FakeClock(), log },
+  page,
+  { message: 'failed', what: 'failed on' },
+  { makeServer: (answer, to) => pageServer(answer, to).setTimeout(IDLE_MS) },
+);
 beforeAll(() => server.start());
 afterAll(() => server.stop());
 
@@ -24,6 +38,10 @@ test('a page that throws is a 500, and is told to the operator', async () => {
   const { status, body } = await ask(server.port, '/throws');
   expect([status, body]).toEqual([500, 'internal error\n']);
   expect(lines.at(-1)).toContain('"msg":"HTTP handler failed","path":"/throws","err":"on purpose"');
+});
+
+test('a client that waits for its answer is not idle', async () => {
+  expect((await ask(server.port, '/slow')).body).toBe('late');
 });
 
 test('a download has a name', async () => {
