@@ -9,6 +9,7 @@ import { libc } from '../../system/libc.ts';
 import { Parts, exchange, isAllFrom } from '../exchange.ts';
 import { type Reduction, reducerOf } from '../reduction.ts';
 import { compareChains } from './compareRules.ts';
+import { Garbage, REST_MS } from './garbage.ts';
 import { lookUpAll } from './lookUp.ts';
 import type { FromWorker, ToWorker, WorkerSettings } from './messages.ts';
 import { scanTable } from './scan.ts';
@@ -34,6 +35,7 @@ function serve(main: MessagePort, settings: WorkerSettings): void {
   onFault((fault, detail, times) => {
     faults.set(fault, { times: (faults.get(fault)?.times ?? 0) + times, detail });
   });
+  const garbage = new Garbage();
   try {
     say(main, { kind: 'ready' });
     for (;;) {
@@ -43,7 +45,12 @@ function serve(main: MessagePort, settings: WorkerSettings): void {
       const job = sockets.next();
       // A job that is posted from here on is followed by a write to `wake`, so waiting ends.
       if (job) sockets.work(job);
-      else if (!sockets.goOn()) sockets.listen(IDLE_MS);
+      else if (!sockets.goOn()) {
+        const isAwake = sockets.listen(garbage.mayBeDue ? REST_MS : IDLE_MS);
+        if (!isAwake && garbage.mayBeDue) garbage.rested();
+        if (!isAwake) continue;
+      }
+      garbage.worked();
     }
   } catch (error) {
     if (!(error instanceof PortStopped)) throw error;
@@ -79,8 +86,8 @@ class Sockets {
     this.#settings = settings;
   }
 
-  /** Waits for whatever is next, and passes notifications on. Throws when it is time to end. */
-  listen(timeoutMs: number): void {
+  /** Waits for whatever is next, and passes notifications on. False: nothing came. Throws when it is time to end. */
+  listen(timeoutMs: number): boolean {
     const { wake, stop } = this.#settings;
     const watched = [...this.#watches.values()].map(({ port }) => port.descriptor);
     const ready = poll([stop, wake, ...watched], timeoutMs);
@@ -88,6 +95,7 @@ class Sockets {
     if (ready.has(wake)) libc().read(wake, new Uint8Array(EVENTFD_BYTES), EVENTFD_BYTES);
     for (const [watch, listener] of this.#watches)
       if (ready.has(listener.port.descriptor)) this.#receive(watch, listener);
+    return ready.size > 0;
   }
 
   next(): ToWorker | undefined {
@@ -205,7 +213,7 @@ class Sockets {
     const { id, protocol, bytes, exchanges } = job;
     const parts = new Parts((part) => say(this.#main, { kind: 'part', id, bytes: part }, part));
     // Our own changes cause notifications too, and a socket without the rights to a larger buffer holds those of one datagram.
-    const listen = (): void => this.listen(0);
+    const listen = (): boolean => this.listen(0);
     this.#withPort(this.#requests, protocol, (port) => {
       for (const datagram of exchange(port, bytes, exchanges, listen)) parts.add(datagram);
       parts.flush();
