@@ -103,7 +103,9 @@ export class DenialLog {
       this.#waiting.delete(id);
       if (this.#report(id, lines < MOST_LINES)) lines++;
     };
-    await forEachSliced(this.#waiting, reportOne, new TimeSlice(clock));
+    const timeSlice = new TimeSlice(clock);
+    await timeSlice.turn();
+    await forEachSliced(this.#waiting, reportOne, timeSlice);
     this.#isReporting = false;
     if (lines > MOST_LINES)
       log.warn('More service ports want addresses that other Services have', {

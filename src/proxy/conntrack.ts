@@ -61,6 +61,7 @@ export class FlowCleaner {
     try {
       const look = first || this.#owesAll ? reviewAll : reviewChanges;
       const timeSlice = new TimeSlice(systemClock);
+      if (first) await timeSlice.turn();
       const review = await runSliced(look(changes, plan, localIps()), timeSlice, CHANGES_PER_LOOK);
       if (review.questions.length === 0) return undefined;
       counts = { deleted: 0, examined: 0 };

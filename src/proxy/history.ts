@@ -225,7 +225,7 @@ export class ChangeHistory {
     this.#wordless.push(entry);
     if (this.#isDescribing) return;
     this.#isDescribing = true;
-    this.#options.clock.schedule(0, () => void this.#describeAll());
+    void this.#describeAll();
   }
 
   async #describeAll(): Promise<void> {
@@ -233,8 +233,10 @@ export class ChangeHistory {
     const describe = (entry: Entry): void => {
       if (!entry.isDropped) onRecord?.(this.#recordOf(entry));
     };
+    const timeSlice = new TimeSlice(clock, SLICE_MS);
+    await timeSlice.turn();
     // What is added meanwhile is taken too.
-    await forEachSliced(this.#wordless, describe, new TimeSlice(clock, SLICE_MS));
+    await forEachSliced(this.#wordless, describe, timeSlice);
     this.#wordless.length = 0;
     this.#isDescribing = false;
   }

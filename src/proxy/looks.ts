@@ -52,7 +52,9 @@ export class LooksBeside {
     const started = clock.now();
     let result: LookResult | undefined;
     try {
-      result = await look(new TimeSlice(clock));
+      const timeSlice = new TimeSlice(clock);
+      await timeSlice.turn();
+      result = await look(timeSlice);
     } catch (error) {
       if (this.#isClosed) return;
       const why = messageOf(error);

@@ -10,8 +10,43 @@ const SLICE_MS = 10;
 /** A turn of the event loop that took this long was of work that may go on: a large answer is being read. */
 const BUSY_TURN_MS = 3;
 
+/** Of one clock: one slice in a turn of the event loop, however many works are under way, so that nobody waits for all of theirs. */
+class Turns {
+  readonly #clock: Clock;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  next(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#waiting.push(resolve) === 1) this.#schedule();
+    });
+  }
+
+  #schedule(): void {
+    this.#clock.schedule(0, () => {
+      const resolve = this.#waiting.shift();
+      if (this.#waiting.length > 0) this.#schedule();
+      resolve?.();
+    });
+  }
+}
+
+const TURNS = new WeakMap<Clock, Turns>();
+
+function turnsOf(clock: Clock): Turns {
+  const known = TURNS.get(clock);
+  if (known) return known;
+  const turns = new Turns(clock);
+  TURNS.set(clock, turns);
+  return turns;
+}
+
 export class TimeSlice {
   readonly #clock: Clock;
+  readonly #turns: Turns;
   readonly #sliceMs: number;
   /** Since the last pause. */
   #workedMs = 0;
@@ -19,6 +54,7 @@ export class TimeSlice {
 
   constructor(clock: Clock, sliceMs = SLICE_MS) {
     this.#clock = clock;
+    this.#turns = turnsOf(clock);
     this.#sliceMs = sliceMs;
     this.#countedFrom = clock.now();
   }
@@ -26,6 +62,13 @@ export class TimeSlice {
   /** Work begins now; the time before it was not spent on it. */
   begin(): void {
     this.#countedFrom = this.#clock.now();
+  }
+
+  /** To be awaited before work begins that nobody waits for: where several begin at one time, each has a turn of its own. */
+  async turn(): Promise<void> {
+    await this.#turns.next();
+    this.#workedMs = 0;
+    this.begin();
   }
 
   /** To be called often during work. Returns a promise to await when the slice is over, `undefined` until then. */
@@ -45,9 +88,7 @@ export class TimeSlice {
   async #yield(until: number): Promise<void> {
     let last = this.#clock.now();
     for (let isBusy = true; isBusy; ) {
-      await new Promise<void>((resolve) => {
-        this.#clock.schedule(0, resolve);
-      });
+      await this.#turns.next();
       const now = this.#clock.now();
       isBusy = now - last >= BUSY_TURN_MS && now < until;
       last = now;

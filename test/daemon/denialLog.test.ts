@@ -16,9 +16,14 @@ function made(denied: (id: string) => readonly Denial[], clock = new FakeClock()
 }
 
 test('each service port has one line, once', async () => {
-  const { log, lines } = made((id) => (id === 'a' ? [DENIAL, { ...DENIAL, key: '203.0.113.2/TCP/80' }] : []));
-  await log.report(['a', 'b']);
-  await log.report(['a']);
+  const { log, lines, clock } = made((id) =>
+    id === 'a' ? [DENIAL, { ...DENIAL, key: '203.0.113.2/TCP/80' }] : [],
+  );
+  for (const ids of [['a', 'b'], ['a']]) {
+    const reported = log.report(ids);
+    await clock.advance(0);
+    await reported;
+  }
   expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual([
     expect.objectContaining({
       servicePort: 'a',
@@ -30,8 +35,10 @@ test('each service port has one line, once', async () => {
 });
 
 test('of many that come at once, the first are named and the others counted', async () => {
-  const { log, lines } = made(() => [DENIAL]);
-  await log.report(Array.from({ length: 2000 }, (_, index) => `s${index}`));
+  const { log, lines, clock } = made(() => [DENIAL]);
+  const reported = log.report(Array.from({ length: 2000 }, (_, index) => `s${index}`));
+  await clock.advance(0);
+  await reported;
   expect(lines).toHaveLength(21);
   expect(JSON.parse(lines[20] ?? '')).toMatchObject({ servicePorts: 1980 });
 });

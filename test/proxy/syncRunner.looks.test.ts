@@ -113,7 +113,7 @@ describe('a look beside the syncs', () => {
     const { verify, looks } = results({ checked: 9, suspects: 0 });
     const stage = new Stage({ verify });
     stage.loop.verify();
-    await settle();
+    await stage.clock.advance(0);
     expect([looks(), stage.syncs, stage.writer.fulls]).toEqual([1, 0, 0]);
   });
 
@@ -122,7 +122,7 @@ describe('a look beside the syncs', () => {
     const stage = new Stage({ verify });
     stage.reports({ ...REPORT, repaired: ['set service-ips'] });
     stage.loop.suspect(nft);
-    await settle();
+    await stage.clock.advance(0);
     expect([stage.syncs, stage.writer.fulls]).toEqual([1, 0]);
     expect(stage.programs).toEqual(['nft']);
     await stage.clock.advance(60_000);
@@ -134,7 +134,7 @@ describe('a look beside the syncs', () => {
     const stage = new Stage({ verify });
     stage.reports(FULL);
     stage.loop.look('a test');
-    await settle();
+    await stage.clock.advance(0);
     expect([stage.syncs, stage.writer.fulls]).toEqual([1, 1]);
   });
 
@@ -154,7 +154,7 @@ describe('a look beside the syncs', () => {
     stage.loop.look('three');
     await stage.clock.advance(1000);
     stage.loop.request();
-    await settle();
+    await stage.clock.advance(0);
     expect([looks, stage.syncs]).toEqual([1, 1]);
     await stage.clock.advance(4000);
     expect(looks).toBe(2);
@@ -167,13 +167,13 @@ describe('a look beside the syncs', () => {
     const stage = new Stage({ verify });
     stage.generation = { id: 1 };
     stage.loop.verify();
-    await settle();
+    await stage.clock.advance(0);
     stage.loop.verify();
-    await settle();
+    await stage.clock.advance(0);
     expect(looks()).toBe(1);
     stage.generation = { id: 2 };
     stage.loop.verify();
-    await settle();
+    await stage.clock.advance(0);
     expect(looks()).toBe(2);
   });
 });

@@ -1,4 +1,6 @@
+import { stat } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/time/systemClock.ts';
 import { runSliced, runToEnd, TimeSlice } from '../../src/time/timeSlice.ts';
 import { FakeClock } from './fakeClock.ts';
 
@@ -79,6 +81,38 @@ test('a pause is longer where others have much to do, but not much longer', asyn
   await clock.advance(0);
   await pause;
   expect(turns).toBe(2);
+});
+
+test('of several works, one has a slice in each turn', async () => {
+  const clock = new WorkingClock();
+  const log: string[] = [];
+  function* slow(name: string): Generator<void, void> {
+    for (let step = 0; step < 3; step++) {
+      clock.work(20);
+      log.push(name);
+      yield;
+    }
+  }
+  const works = ['a', 'b', 'c'].map((name) => runSliced(slow(name), new TimeSlice(clock, 20)));
+  await clock.advance(0);
+  await Promise.all(works);
+  expect(log.join('')).toBe('abcabcabc');
+  expect(clock.pending).toBe(0);
+});
+
+test('files and sockets are read while several works are under way', async () => {
+  let slices = 0;
+  function* slow(): Generator<void, void> {
+    for (; slices < 300; slices++) {
+      for (const end = systemClock.now() + 2; systemClock.now() < end; );
+      yield;
+    }
+  }
+  const works = Array.from({ length: 3 }, () => runSliced(slow(), new TimeSlice(systemClock, 2)));
+  for (let read = 0; read < 20; read++) await stat('/');
+  expect(slices).toBeLessThan(300);
+  slices = 300;
+  await Promise.all(works);
 });
 
 describe('work in steps', () => {
