@@ -5,6 +5,8 @@ import type { Reached, WatchTask } from './messages.ts';
 
 const PAUSE_MS = 1;
 const PATIENCE_MS = 250;
+/** While nothing answers, another one is dialled so soon: the first that is answered says when that began. */
+const NEXT_MS = 10;
 
 function reached({ address, port }: WatchTask): Promise<string> {
   return new Promise((resolve) => {
@@ -18,12 +20,22 @@ function reached({ address, port }: WatchTask): Promise<string> {
 }
 
 const task = JSON.parse(process.argv[2] ?? '{}') as WatchTask;
+let dials = 0;
+let latest = 0;
 let last = '';
-for (;;) {
+
+/** An answer to a dial before the latest one that was answered is of the past. */
+async function dial(): Promise<void> {
+  const number = ++dials;
   const endpoint = await reached(task);
-  if (endpoint !== '' && endpoint !== last) {
-    last = endpoint;
-    process.stdout.write(`${JSON.stringify({ at: Date.now(), endpoint } satisfies Reached)}\n`);
-  }
+  if (endpoint === '' || number < latest) return;
+  latest = number;
+  if (endpoint === last) return;
+  last = endpoint;
+  process.stdout.write(`${JSON.stringify({ at: Date.now(), endpoint } satisfies Reached)}\n`);
+}
+
+for (;;) {
+  await Promise.race([dial(), sleep(NEXT_MS)]);
   await sleep(PAUSE_MS);
 }

@@ -109,8 +109,9 @@ describe('after a sync', () => {
   test('packets of each frontend and source class of what was written are walked, and a few of others', async () => {
     const { proof, state, clock, changes, results } = await setUp();
     proof.synced(changes.filter(({ id }) => id === 'shop/web/TCP'));
+    await clock.advance(999);
     expect(state.walked).toEqual([]);
-    await clock.advance(0);
+    await clock.advance(1);
     const web = state.walked.filter(({ port }) => port !== 5432);
     expect(new Set(web.map(({ destination, port }) => `${destination} ${port}`))).toEqual(
       new Set(['10.96.0.1 80', '192.168.0.1 30080']),
@@ -132,6 +133,15 @@ describe('after a sync', () => {
     expect(state.walked.length).toBeGreaterThan(0);
   });
 
+  test('syncs that follow each other do not put it off', async () => {
+    const { proof, state, clock, changes } = await setUp();
+    for (let syncs = 0; syncs < 4; syncs++) {
+      proof.synced(changes);
+      await clock.advance(300);
+    }
+    expect(state.walked.length).toBeGreaterThan(0);
+  });
+
   test('without syncs everything has its turn', async () => {
     const { proof, state, clock } = await setUp();
     proof.synced([]);
@@ -148,7 +158,8 @@ describe('a disagreement', () => {
     const { proof, state, clock, changes, found, resolved } = await setUp();
     state.walk = toWeb;
     proof.synced(changes);
-    await clock.advance(0);
+    await clock.advance(1000);
+    expect(state.walked.length).toBeGreaterThan(0);
     expect(found).toEqual([]);
     await clock.advance(60_000);
     expect(found.length).toBeGreaterThan(0);

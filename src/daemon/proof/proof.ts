@@ -39,6 +39,8 @@ const SHARE = 0.01;
 const MOST_SAVED_MS = 200;
 /** Disagreements that are kept, and looked at again each time. */
 const MOST_KEPT = 10;
+/** After a sync. Changes that follow at once go first: a walk may start programs, and a start after an upgrade has much else to do. */
+const REST_MS = 1000;
 /** Without a sync. */
 const PERIOD_MS = 10_000;
 /** What another program deleted is repaired by then, unless it cannot be. */
@@ -66,6 +68,7 @@ export class Proof {
   #lastAt: number | undefined;
   #running: Promise<void> | undefined;
   #cancel: (() => void) | undefined;
+  #dueAt = Number.POSITIVE_INFINITY;
   readonly #stop = new AbortController();
 
   constructor(options: ProofOptions) {
@@ -93,7 +96,7 @@ export class Proof {
   synced(changes: readonly PlanChange[]): void {
     this.#generation++;
     this.#samples.written(changes);
-    this.#arm(0);
+    this.#arm(REST_MS);
   }
 
   /** What is being read is not waited for: a program may hang, and what it says does not matter any more. */
@@ -102,10 +105,17 @@ export class Proof {
     this.#cancel?.();
   }
 
+  /** Not later than it was due before: syncs that follow each other do not put it off. */
   #arm(delayMs: number): void {
+    const { clock } = this.#options;
     if (this.#stop.signal.aborted || this.#running) return;
+    const now = clock.now();
+    const dueAt = now + Math.max(delayMs, this.#budget.waitMs);
+    if (dueAt >= this.#dueAt) return;
+    this.#dueAt = dueAt;
     this.#cancel?.();
-    this.#cancel = this.#options.clock.schedule(Math.max(delayMs, this.#budget.waitMs), () => {
+    this.#cancel = clock.schedule(dueAt - now, () => {
+      this.#dueAt = Number.POSITIVE_INFINITY;
       this.#running = this.#run().finally(() => {
         this.#running = undefined;
         this.#arm(this.#samples.areDue ? SECOND_LOOK_MS : PERIOD_MS);
