@@ -36,8 +36,7 @@ describe('a start from the record', () => {
   const iptables = (words: string): Promise<string> => node().run(['iptables-nft', ...words.split(' ')]);
 
   test('reads nothing back', async () => {
-    await recorded().settled();
-    await recorded().end('SIGKILL');
+    await recorded().killSettled();
     await recorded().start();
     expect(recorded().lastStart).toMatch(/from the record.* ipFamily="IPv4" servicePorts=52 differed=0/);
     await recorded().becomes(recorded().fresh);
@@ -45,8 +44,7 @@ describe('a start from the record', () => {
 
   test('writes what changed while nobody ran', async () => {
     const wanted = await recorded().freshTables(LATER);
-    await recorded().settled();
-    await recorded().end('SIGKILL');
+    await recorded().killSettled();
     await recorded().write(LATER);
     await recorded().start();
     expect(recorded().lastStart).toMatch(/from the record.* ipFamily="IPv4" servicePorts=52 differed=4/);
@@ -72,8 +70,7 @@ describe('a start from the record', () => {
   ];
 
   test.each(MEANWHILE)('ends right after %s', async (_, isUsed, act) => {
-    await recorded().settled();
-    await recorded().end('SIGKILL');
+    await recorded().killSettled();
     await act();
     await recorded().start();
     expect(FROM_RECORD.test(recorded().lastStart)).toBe(isUsed);

@@ -70,8 +70,7 @@ describe('a start from the record', () => {
 
   test('writes what changed while nobody ran', async () => {
     const wanted = await recorded().freshTables(LATER);
-    await recorded().settled();
-    await recorded().end('SIGKILL');
+    await recorded().killSettled();
     await recorded().write(LATER);
     await recorded().start();
     expect(recorded().lastStart).toMatch(/from the record.* ipFamily="IPv4" servicePorts=52 differed=4/);
@@ -105,8 +104,7 @@ describe('a start from the record', () => {
   ];
 
   test.each(MEANWHILE)('ends right after %s', async (_, isUsed, act) => {
-    await recorded().settled();
-    await recorded().end('SIGKILL');
+    await recorded().killSettled();
     await act();
     await recorded().start();
     expect(FROM_RECORD.test(recorded().lastStart)).toBe(isUsed);
@@ -116,8 +114,7 @@ describe('a start from the record', () => {
   });
 
   test('holds again once everything was compared, while changes go on', async () => {
-    await recorded().settled();
-    await recorded().end('SIGKILL');
+    await recorded().killSettled();
     await nft('add table ip another');
     await recorded().start();
     for (const pods of ['a', 'b', 'c', 'd', 'abc']) await recorded().write([{ ...WEB, pods }, ...OTHERS]);

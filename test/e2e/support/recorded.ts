@@ -46,6 +46,8 @@ export interface RecordedMode {
 /** What others do while nobody runs, and whether the record is used all the same. */
 export type Meanwhile = readonly [what: string, isUsed: boolean, act: () => Promise<unknown>];
 
+const KILLS = 5;
+
 export const FROM_RECORD = /from the record[^\n]* ipFamily="IPv4"/;
 
 export class RecordedDaemon {
@@ -105,12 +107,28 @@ export class RecordedDaemon {
   async isRecorded(): Promise<void> {
     let last = '';
     await eventually('the record is complete', async () => {
-      const bytes = await readFile(this.file).catch(() => Buffer.alloc(0));
       const before = last;
-      [last = ''] = this.#mode.complete.exec(bytes.subarray(-40).toString('latin1')) ?? [];
+      last = await this.#end();
       if (last !== '') await sleep(200);
       return last !== '' && last === before;
     });
+  }
+
+  /** Empty unless the record is complete. */
+  async #end(): Promise<string> {
+    const bytes = await readFile(this.file).catch(() => Buffer.alloc(0));
+    const [end = ''] = this.#mode.complete.exec(bytes.subarray(-40).toString('latin1')) ?? [];
+    return end;
+  }
+
+  /** With a record that holds. On a busy machine the next sync may begin between our look and the signal. */
+  async killSettled(): Promise<void> {
+    for (let tries = 0; tries < KILLS; tries++) {
+      await this.settled();
+      await this.end('SIGKILL');
+      if ((await this.#end()) !== '') return;
+    }
+    throw new Error(`killed ${KILLS} times, and each time its record was not complete`);
   }
 
   /** Each test begins with a record that holds: of who runs, where that has one of all services, or of a fresh start. */

@@ -95,7 +95,8 @@ export class NetlinkWriter {
         if (operation?.kind === 'deleteRule') this.#handlesOf(table).drop();
         else if (first.errno === constants.errno.ENOENT) {
           const missing = await this.#missingParts(table, wanted);
-          if (missing.length === 0) throw refusedError(table, operation, first.name);
+          // Where nothing is missing any more, another program has made it meanwhile: `iptables -N`, by which the canary comes, makes its table too.
+          if (missing.length === 0 && tries > 1) throw refusedError(table, operation, first.name);
           operations = [...missing, ...wanted];
         }
       }

@@ -99,3 +99,26 @@ it('makes tables and base chains that are gone, leaves policies alone, and says 
     ],
   ]);
 });
+
+it('tries again where another program makes the table between the refusal and our look', async () => {
+  const answer = await inside(
+    namespace,
+    'made-meanwhile',
+    `${IMPORTS}
+     await withChannel(NETLINK_NETFILTER, async (channel) => {
+       let refusals = 0;
+       const raced = new Proxy(channel, {
+         get: (target, name) => name !== 'commit' ? target[name].bind(target) : async (transaction) => {
+           const reply = await target.commit(transaction);
+           if (reply.state === 'refused' && refusals++ === 0) program('iptables-nft', '-t', 'filter', '-N', 'THEIRS');
+           return reply;
+         },
+       });
+       const writer = new NetlinkWriter('IPv4', raced);
+       const step = { table: 'filter', pieces: [piece(undefined, { writes: [{ name: 'KUBE-A', rules: [rule('a')] }] })] };
+       const said = await writer.commit(step).then(() => 'done', ({ message }) => message);
+       console.log(JSON.stringify([refusals, said, program('iptables-nft', '-S', 'KUBE-A').trim().split('\\n')]));
+     });`,
+  );
+  expect(answer).toEqual([1, 'done', ['-N KUBE-A', '-A KUBE-A -m comment --comment a -j RETURN']]);
+});
