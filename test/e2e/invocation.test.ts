@@ -33,6 +33,13 @@ describe('a run that ends by itself', () => {
     return `${await ourRules(node)}\n${await ourRules(node, 'ip6tables-save')}`.trim();
   }
 
+  /** One for each table and family. */
+  async function canaries(): Promise<number> {
+    const node = lab().host('node1');
+    const saves = [await node.run(['iptables-save']), await node.run(['ip6tables-save'])];
+    return saves.join('\n').match(/^:KUBE-PROXY-CANARY /gm)?.length ?? 0;
+  }
+
   /** As another user; where there is none, or none who can read the program, as root without rights. */
   async function asNobody(...args: readonly string[]): Promise<CommandResult> {
     const node = lab().host('node1');
@@ -120,6 +127,8 @@ describe('a run that ends by itself', () => {
     const texts = await Promise.all(files.map((name) => readFile(join(EXAMPLES, name), 'utf8')));
     await daemon.write(texts.join('\n---\n'));
     await daemon.start();
+    // They come beside the first sync.
+    await expect.poll(canaries).toBe(6);
     await daemon.close();
     const { stdout } = await junction('cleanup');
     const page = await readFile(join(EXAMPLES, '../docs/iptables.md'), 'utf8');
