@@ -1,5 +1,6 @@
 /** The command line. Exit codes: 0 done, 1 it did not work out, 2 the command line or the configuration is wrong. */
 import { flagValue, type ParsedFlags, parseCommandLine } from '../config/commandLine.ts';
+import { printableLine } from '../text/printable.ts';
 import { didYouMean } from '../text/suggest.ts';
 import { FAMILIES, type Family } from '../model/ip.ts';
 import { BUILD, VERSION } from '../version.ts';
@@ -86,6 +87,9 @@ async function execute(command: CommandInfo, args: readonly string[], io: Output
     io.out(parsed.version === 'raw' ? printVersion('text') : `Junction v${VERSION}\n`);
     return 0;
   }
+  // `run` logs them.
+  if (command.name !== 'run')
+    for (const { message } of parsed.removed) io.err(`${printableLine(`warning: ${message}`)}\n`);
   return RUN[command.name](parsed, io);
 }
 

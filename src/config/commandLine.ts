@@ -4,6 +4,7 @@
  */
 import { didYouMean } from '../text/suggest.ts';
 import { quoteWord } from './kinds.ts';
+import { REMOVED_SETTINGS, removedNote, type RemovedSetting } from './removed.ts';
 import { type Flag, isOffered, type Note, type Result, type SettingValue } from './setting.ts';
 import { FLAGS } from './table.ts';
 
@@ -17,6 +18,8 @@ export interface ParsedFlags {
   readonly arguments: readonly string[];
   /** Deprecated flags, and flags without effect. */
   readonly notes: readonly Note[];
+  /** Flags that a version took away, and that are ignored. */
+  readonly removed: readonly Note[];
 }
 
 /**
@@ -28,15 +31,19 @@ export function parseCommandLine(
   flags: readonly Flag[] = FLAGS,
   elsewhere: readonly string[] = [],
   mostArguments = 0,
+  removed: readonly RemovedSetting[] = REMOVED_SETTINGS,
 ): Result<ParsedFlags> {
-  const parser = new Parser(flags, elsewhere, mostArguments);
+  const parser = new Parser(flags, elsewhere, mostArguments, removed);
   parser.parse(argv);
   const { values, problems, notes } = parser;
   const help = values.get('help') === true;
   if (problems.length > 0 && !help) return { ok: false, problems };
   const asked = values.get('version');
   const version = asked === 'raw' ? 'raw' : asked === 'true' ? 'yes' : 'no';
-  return { ok: true, value: { values, help, version, notes, arguments: parser.arguments } };
+  return {
+    ok: true,
+    value: { values, help, version, notes, removed: parser.removed, arguments: parser.arguments },
+  };
 }
 
 /** What a flag says or, where it was not given, its default. */
@@ -86,16 +93,24 @@ class Parser {
   readonly values = new Map<string, SettingValue>();
   readonly problems: string[] = [];
   readonly notes: Note[] = [];
+  readonly removed: Note[] = [];
   readonly arguments: string[] = [];
   readonly #mostArguments: number;
   readonly #byName: ReadonlyMap<string, Flag>;
   readonly #byLetter: ReadonlyMap<string, Flag>;
   readonly #elsewhere: ReadonlySet<string>;
+  readonly #removed: ReadonlyMap<string, RemovedSetting>;
   /** What was given last, of flags that are read at the end. */
   readonly #last = new Map<Flag, string>();
 
-  constructor(flags: readonly Flag[], elsewhere: readonly string[], mostArguments: number) {
+  constructor(
+    flags: readonly Flag[],
+    elsewhere: readonly string[],
+    mostArguments: number,
+    removed: readonly RemovedSetting[],
+  ) {
     this.#mostArguments = mostArguments;
+    this.#removed = new Map(removed.flatMap((each) => (each.flag === undefined ? [] : [[each.flag, each]])));
     this.#elsewhere = new Set(elsewhere);
     this.#byName = new Map(flags.map((flag) => [flag.name, flag]));
     this.#byLetter = new Map(flags.flatMap((flag) => (flag.short === undefined ? [] : [[flag.short, flag]])));
@@ -113,6 +128,7 @@ class Parser {
         this.#takeArgument(word, before);
         continue;
       }
+      if (this.#ignoreRemoved(word, rest)) continue;
       const argument = word.startsWith('--') ? this.#splitLong(word) : this.#splitShort(word);
       before = argument?.flag;
       if (argument) this.#take(argument, rest);
@@ -120,6 +136,18 @@ class Parser {
       else if (!word.includes('=') && rest[0]?.startsWith('-') === false) rest.shift();
     }
     for (const [flag, value] of this.#last) this.#read(flag, value);
+  }
+
+  /** A command may still have a flag of the same name. */
+  #ignoreRemoved(word: string, rest: string[]): boolean {
+    const [, written = '', text] = /^--([^=]*)(?:=(.*))?$/s.exec(word) ?? [];
+    const name = written.replaceAll('_', '-');
+    const removed = this.#byName.has(name) ? undefined : this.#removed.get(name);
+    if (!removed) return false;
+    if (text === undefined && removed.isBoolean !== true) rest.shift();
+    const note = removedNote(`--${name}`, removed);
+    if (this.removed.every(({ message }) => message !== note.message)) this.removed.push(note);
+    return true;
   }
 
   #splitLong(word: string): Argument | undefined {

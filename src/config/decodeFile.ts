@@ -6,6 +6,7 @@ import { nearest } from '../text/suggest.ts';
 import { LineIndex } from '../text/lines.ts';
 import { parseYaml, readDocument, type YamlValue } from '../text/yaml.ts';
 import { describeRaw } from './kinds.ts';
+import { REMOVED_SETTINGS, removedNote, type RemovedSetting } from './removed.ts';
 import type { Field, Note, Result, SettingValue } from './setting.ts';
 import { API_VERSION, CONFIG_FIELDS, type FieldValues, KIND, setAt } from './table.ts';
 import { isMap, ownField } from '../text/cursor.ts';
@@ -17,6 +18,7 @@ const MOST_FAULTS = 5;
 export function decodeFile(
   contents: string,
   file: string,
+  removed: readonly RemovedSetting[] = REMOVED_SETTINGS,
 ): Result<{ readonly values: FieldValues; readonly notes: readonly Note[] }> {
   const text = contents.replace(/^\uFEFF/, '');
   const lines = new LineIndex(text);
@@ -39,7 +41,7 @@ export function decodeFile(
       isConversion ? `${at(0)}: ${firstLine(message)}` : `${at(offset)}: the file cannot be read: ${message}`,
     ]);
   }
-  const decoder = new Decoder(value, at);
+  const decoder = new Decoder(value, at, removed);
   decoder.decode();
   if (decoder.problems.length > 0) return failed(decoder.problems);
   return { ok: true, value: { values: decoder.values, notes: decoder.notes(others.length > 0) } };
@@ -75,11 +77,14 @@ class Decoder {
   readonly values = new Map<string, SettingValue>();
   readonly problems: string[] = [];
   readonly #oddities: Oddity[] = [];
+  readonly #removed: readonly RemovedSetting[];
+  readonly #ignored: Note[] = [];
   #moreOddities = 0;
   readonly #file: YamlValue;
   readonly #at: (offset: number) => string;
 
-  constructor(file: YamlValue, at: (offset: number) => string) {
+  constructor(file: YamlValue, at: (offset: number) => string, removed: readonly RemovedSetting[]) {
+    this.#removed = removed;
     this.#file = file;
     this.#at = at;
   }
@@ -111,6 +116,7 @@ class Decoder {
       notes.push({ severity: 'info', message, fields: { err } });
     }
     for (const { full } of this.#oddities) warn(full);
+    notes.push(...this.#ignored);
     if (this.#moreOddities > 0)
       warn(`${this.#at(0)}: ${this.#moreOddities} more fields are unknown or repeated`);
     if (hasMoreDocuments) warn(`${this.#at(0)}: the file holds several documents; only the first is read`);
@@ -136,8 +142,9 @@ class Decoder {
       const known = ownField(tree, key);
       const here = [...path, key];
       if (path.length === 0 && HEADER.has(key)) continue;
-      if (known === undefined) this.#unknown(here, tree);
-      else if (value === null)
+      if (known === undefined) {
+        if (!this.#ignoreRemoved(here.join('.'))) this.#unknown(here, tree);
+      } else if (value === null)
         continue; // as good as absent
       else if (isField(known)) this.#decodeField(value, known);
       else if (isMap(value)) this.#decodeMap(value, known, here);
@@ -149,6 +156,12 @@ class Decoder {
     const reading = kind.fromFile(raw);
     if ('value' in reading) this.values.set(path, reading.value);
     else if ('problem' in reading) this.#complain(path.split('.'), `${path} ${reading.problem}`);
+  }
+
+  #ignoreRemoved(path: string): boolean {
+    const removed = this.#removed.find(({ field }) => field === path);
+    if (removed) this.#ignored.push(removedNote(path, removed));
+    return removed !== undefined;
   }
 
   #unknown(path: readonly string[], siblings: unknown): void {

@@ -45,7 +45,13 @@ export function loadConfig(parsed: ParsedFlags, readFile: ReadFile): Result<Load
     value: {
       config: completed.config,
       invocation,
-      notes: [...parsed.notes, ...notes, ...completed.notes, ...unknownGates(completed.config.featureGates)],
+      notes: [
+        ...parsed.notes,
+        ...parsed.removed,
+        ...notes,
+        ...completed.notes,
+        ...unknownGates(completed.config.featureGates),
+      ],
     },
   };
 }
