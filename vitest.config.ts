@@ -34,7 +34,6 @@ const FIRST = [
   'modes/iptables/inspect.test.ts',
   'modes/iptables/netlink/',
   'explain/random.test.ts',
-  'page/packetWalk.test.ts',
 ];
 
 class LongFirst extends BaseSequencer {

@@ -10,7 +10,6 @@ import {
   readChoice,
 } from '../../page/src/views/syncsChoice.ts';
 import { EventLog } from '../../page/src/views/syncsLog.ts';
-import { rowAfter, rowsShown } from '../../page/src/views/syncsRows.ts';
 import { changeAt, syncAt } from './events.ts';
 
 function choiceOf(address: string): ReturnType<typeof readChoice> {
@@ -83,40 +82,4 @@ describe('events', () => {
   test('by latency', () => expect(timesFor('latency=1-2')).toEqual([20]));
   test('by latency, only those in the drawing', () =>
     expect(chosen(log.entries, choiceOf('/syncs?latency=0-100'), 15).map(({ at }) => at)).toEqual([20]));
-});
-
-describe('rows', () => {
-  test('what can be seen is drawn, and not much more', () => {
-    const nat = fc.nat(5000);
-    fc.assert(
-      fc.property(
-        nat,
-        fc.integer({ min: 20, max: 60 }),
-        fc.nat(200_000),
-        fc.nat(2000),
-        (rows, size, top, height) => {
-          const { first, end } = rowsShown(rows, size, top, height);
-          const last = Math.min(rows, Math.ceil((top + height) / size));
-          expect(first).toBeGreaterThanOrEqual(0);
-          expect(end).toBeLessThanOrEqual(rows);
-          expect(end - first).toBeLessThanOrEqual(Math.ceil(height / size) + 16);
-          if (top / size < rows - height / size)
-            expect([first <= top / size, end >= last]).toEqual([true, true]);
-        },
-      ),
-    );
-  });
-
-  test('keys', () => {
-    const after = (key: string): number | undefined => rowAfter(key, 5, 30, 10);
-    expect(['ArrowDown', 'ArrowUp', 'PageDown', 'PageUp', 'Home', 'End', 'x'].map(after)).toEqual([
-      6,
-      4,
-      15,
-      0,
-      0,
-      29,
-      undefined,
-    ]);
-  });
 });

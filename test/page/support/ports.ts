@@ -1,25 +1,7 @@
-/** Service ports as the page gets them: made from the examples, or from few words. */
-import { explainService } from '../../../src/explain/service.ts';
-import type {
-  EndpointRow,
-  PacketExplanation,
-  ServiceExplanation,
-  ServicePortExplanation,
-} from '../../../src/explain/types.ts';
+/** Answers as the page gets them, from few words. */
+import type { EndpointRow, PacketExplanation } from '../../../src/explain/types.ts';
 import { parseIp, type Ip } from '../../../src/model/ip.ts';
 import type { SourceClass } from '../../../src/plan/types.ts';
-import { loadManifests } from '../../../src/sources/manifests/store.ts';
-import { subjectOf } from '../../explain/given.ts';
-import { NODE1, scenario } from '../../scenarios/scenario.ts';
-
-const EXAMPLES = ['api', 'cart', 'catalog', 'dns', 'idle', 'shopfront', 'web'];
-
-export async function explainedExamples(): Promise<readonly ServiceExplanation[]> {
-  const manifests = await loadManifests(['examples']);
-  const { settings } = scenario('examples', [], '');
-  const subject = subjectOf({ manifests, settings, host: NODE1 });
-  return Promise.all(EXAMPLES.map((name) => explainService(subject, { service: `shop/${name}` })));
-}
 
 export function endpointRow(number: number, more: Partial<EndpointRow> = {}): EndpointRow {
   return {
@@ -39,7 +21,7 @@ export function endpointRow(number: number, more: Partial<EndpointRow> = {}): En
   };
 }
 
-export function ipOf(text: string): Ip {
+function ipOf(text: string): Ip {
   const ip = parseIp(text);
   if (ip === undefined) throw new Error(`not an address: ${text}`);
   return ip;
@@ -78,11 +60,4 @@ export function packetTo(
     leftOut: [],
     ...more,
   };
-}
-
-export function servicePort(
-  packets: readonly PacketExplanation[],
-  endpoints: readonly EndpointRow[],
-): ServicePortExplanation {
-  return { servicePort: 'shop/web:http/TCP', family: 'IPv4', state: 'ok', packets, endpoints };
 }
