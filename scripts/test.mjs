@@ -3,7 +3,7 @@
  * `npm test -- --node 24` runs all of it on that Node.
  * The last line says how many passed and failed; a check that fails counts as one.
  */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -66,6 +66,11 @@ async function runTests(rest) {
   const folder = mkdtempSync(join(tmpdir(), 'junction-test-'));
   const countsFile = join(folder, 'counts.json');
   process.env.JUNCTION_COUNTS = countsFile;
+  // Gone at the end, whatever a program that was killed has left in it. Some tests are another user there.
+  process.env.TMPDIR = join(folder, 'tmp');
+  mkdirSync(process.env.TMPDIR);
+  chmodSync(process.env.TMPDIR, 0o1777);
+  chmodSync(folder, 0o755);
   const reporters = ['--reporter=default', '--reporter=./scripts/support/countReporter.mjs'];
   const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs');
   try {

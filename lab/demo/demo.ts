@@ -72,11 +72,23 @@ interface Stage {
 }
 
 async function demonstrate(stage: Stage, { options, signal }: DemoContext): Promise<number> {
-  const { lab, program, expectation, page } = stage;
-  const paint = painter(process.stdout);
+  const { lab, program } = stage;
   const host = lab.host('node1');
   await program.prepare(host);
   const junction = new JunctionProcess(host, program.command);
+  try {
+    return await show(stage, junction, { options, signal });
+  } finally {
+    await junction.end();
+  }
+}
+
+async function show(
+  { lab, program, expectation, page }: Stage,
+  junction: JunctionProcess,
+  { options, signal }: DemoContext,
+): Promise<number> {
+  const paint = painter(process.stdout);
   await step(
     `Starting Junction${program.from} on node1`,
     () => unlessAborted(signal, junction.ready()),

@@ -14,6 +14,7 @@ export interface LogLine {
 
 /** It takes a second, and half a minute in a guest on a machine that has much else to do. */
 const READY_LIMIT_MS = 180_000;
+const GRACE_MS = 10_000;
 const KEPT_LINES = 20;
 /** Lines of which the first of each family is kept. */
 const KEPT: ReadonlySet<string> = new Set(['Using iptables', 'Synced rules', 'Serving']);
@@ -65,6 +66,14 @@ export class JunctionProcess {
     });
     died.catch(() => {}); // it may end later, when nobody waits here any more
     await Promise.race([serving, died, tooLate]).finally(() => clearTimeout(timer));
+  }
+
+  /** With SIGTERM; with SIGKILL where that does not end it. */
+  async end(): Promise<void> {
+    this.#child.kill('SIGTERM');
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), GRACE_MS);
+    await this.exited;
+    clearTimeout(timer);
   }
 
   /** With the last that it said. */

@@ -183,13 +183,12 @@ export const ALERTS: readonly Alert[] = [
     name: 'JunctionCrashLooping',
     severity: 'warning',
     for: '0m',
-    value: `sum by (${NODE}, cause) (increase(junction_previous_crashes_total[1h]))`,
+    value: `sum by (${NODE}) (changes(process_start_time_seconds[1h]))`,
     exceeds: '> 2',
-    summary: 'Junction crashes again and again.',
-    description:
-      'Junction on {{ $labels.instance }} ended {{ $value | humanize }} times within an hour by: {{ $labels.cause }}.',
-    meaning: 'more than two runs crashed within an hour: an uncaught error, or killed without a word',
-    firstLook: 'the first lines of the log: `The run before this one crashed`; the memory limit',
+    summary: 'Junction starts again and again.',
+    description: 'Junction on {{ $labels.instance }} started {{ $value | humanize }} times within an hour.',
+    meaning: 'more than two starts within an hour',
+    firstLook: '`kubectl describe pod`: the last state and its message; the memory limit',
   },
   {
     name: 'JunctionVersionsDiffer',

@@ -84,14 +84,14 @@ const HEALTH: Row = {
       ],
     },
     {
-      title: 'Crashes and faults',
-      description: 'Runs that crashed, since the state directory was empty; and faults that were survived.',
+      title: 'Starts and faults',
+      description: 'Starts after the first one, and faults that were survived.',
       unit: 'short',
       width: 6,
       queries: [
         {
-          query: highest('sum by (instance, cause) (junction_previous_crashes_total)'),
-          legend: '{{instance}} {{cause}}',
+          query: highest(`sum by (instance) (changes(process_start_time_seconds${RATE}))`),
+          legend: '{{instance}} starts',
         },
         { query: `sum by (fault) (increase(junction_faults_total${RATE}))`, legend: '{{fault}}' },
       ],

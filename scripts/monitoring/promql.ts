@@ -41,7 +41,7 @@ const GROUPINGS: ReadonlySet<string> = new Set([
 ]);
 const WORDS: ReadonlySet<string> = new Set(['and', 'or', 'unless', 'bool', 'offset']);
 const FUNCTIONS: ReadonlySet<string> = new Set(
-  'sum max min count topk rate increase histogram_quantile time absent clamp_min max_over_time avg_over_time last_over_time'.split(
+  'sum max min count topk rate increase changes histogram_quantile time absent clamp_min max_over_time avg_over_time last_over_time'.split(
     ' ',
   ),
 );

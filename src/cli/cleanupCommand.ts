@@ -1,7 +1,7 @@
 /** `junction cleanup`: deletes everything that is ours, found by the kernel's state alone. */
 import type { ValidConfig } from '../config/effective.ts';
 import { appendPort } from '../config/goFormats.ts';
-import { runningMode } from '../daemon/otherProxies.ts';
+import { runningMode } from '../system/kubeProxy.ts';
 import { isJunctionError, JunctionError } from '../errors.ts';
 import type { Family } from '../model/ip.ts';
 import { type CleanedIptables, cleanIptables } from '../modes/iptables/cleanup.ts';

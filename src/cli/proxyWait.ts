@@ -2,7 +2,7 @@
  * Waits until another service proxy has taken over this node, so that what Junction left can be deleted without a gap.
  * kube-proxy's `/healthz` says 200 before its first sync; only its metrics say that the rules are written.
  */
-import { localAddress } from '../daemon/otherProxies.ts';
+import { localAddress } from '../system/kubeProxy.ts';
 import { JunctionError } from '../errors.ts';
 import { type HttpAnswer, httpGet } from '../system/httpGet.ts';
 import { findHolder } from '../system/instanceLock.ts';

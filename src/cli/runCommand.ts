@@ -4,7 +4,6 @@ import { type ParsedFlags, flagTexts, printFlags } from '../config/commandLine.t
 import { type ValidConfig, writeConfig } from '../config/effective.ts';
 import { flushMilliseconds, quantityValue } from '../config/kinds.ts';
 import type { LoadedConfig } from '../config/load.ts';
-import { RunRecord } from '../daemon/runRecord.ts';
 import { runDaemon } from '../daemon/start.ts';
 import { Supervision } from '../daemon/supervision.ts';
 import { messageOf } from '../errors.ts';
@@ -36,12 +35,9 @@ export async function runCommand(
     return cleanupCommand(io, { ...everything, output: 'text', dryRun: false });
   }
   io.onLost?.(({ lines, reason }) => log.warn('Log lines were lost', { lines, reason }));
-  const record = new RunRecord(config.junction.stateDir);
-  // How the daemon ends is decided by the supervision. The crashes of earlier runs are logged first.
-  const supervision = new Supervision({ log, record, flush: (milliseconds) => io.flush?.(milliseconds) });
+  const supervision = new Supervision({ log, flush: (milliseconds) => io.flush?.(milliseconds) });
   supervision.start();
   try {
-    logPreviousRuns(record, log);
     for (const { pid, command } of killOrphans())
       log.warn('Killed a program that an earlier run left behind', { pid, command });
     // All children inherit it, those of credential plugins too.
@@ -83,16 +79,4 @@ function writeConfigTo(path: string, config: ValidConfig, log: Log): number {
   }
   log.info('Wrote configuration', { file: path });
   return 0;
-}
-
-function logPreviousRuns({ previous, problem }: RunRecord, log: Log): void {
-  if (problem !== undefined) log.info('Crashes are not recorded for the next run', { reason: problem });
-  if (!previous.last) return;
-  const { cause, at, what } = previous.last;
-  log.error('The run before this one crashed', {
-    cause,
-    ...(cause === 'killed' ? { startedAt: at } : { at }),
-    what,
-    crashes: previous.crashes.uncaught_error + previous.crashes.killed,
-  });
 }

@@ -193,7 +193,6 @@ export class Daemon {
     const { registry, own, mode } = this.#parts;
     for (const collector of [processMetrics, this.#runtime, faultMetrics]) registry.add(collector);
     own.table.junction_mode_info.set({ mode: mode.name }, 1);
-    own.previousCrashes(this.#options.supervision.previous.crashes);
     addBuildInfo(registry, { version: VERSION, kubernetesVersion: KUBERNETES_VERSION, ...BUILD });
     addFeatures(registry, gateStates(this.#config.featureGates));
     const { connections } = mode;

@@ -4,7 +4,6 @@ import { servedFamilies } from '../modes/familyState.ts';
 import { type Mode, openMode } from '../modes/mode.ts';
 import { type CommandRunner, run } from '../system/processes.ts';
 import { Daemon, type DaemonOptions, type DaemonParts } from './daemon.ts';
-import { KubeProxyWatch } from './otherProxies.ts';
 import { applyModeSysctls, type Postponed, prepareSystem, warnOfInconsistencies } from './preparation.ts';
 
 export type SourceParts = Pick<DaemonParts, 'opened' | 'registry' | 'own'>;
@@ -13,16 +12,12 @@ export async function serveFrom(options: DaemonOptions, parts: SourceParts): Pro
   const { config, log, supervision } = options;
   const { signal } = supervision;
   supervision.doing(`preparing the ${config.mode} mode`);
-  const kubeProxies = new KubeProxyWatch(log);
-  // Two questions by HTTP, before our own ports are open; the kernel is asked meanwhile.
-  const watching = kubeProxies.start();
   log.info(`Using ${config.mode} Proxier`);
   let hasStarted = false;
   const runner = startRunner(signal, () => hasStarted);
   const mode = await openMode({ ...options, signal, runner });
   try {
     const postponed = await setUp(options, mode);
-    await watching;
     hasStarted = true;
     const daemon = new Daemon(options, { ...parts, mode, postponed });
     try {
@@ -33,7 +28,6 @@ export async function serveFrom(options: DaemonOptions, parts: SourceParts): Pro
     }
   } finally {
     supervision.doing(`closing the ${config.mode} mode`);
-    kubeProxies.stop();
     await mode.close();
   }
 }

@@ -2,6 +2,7 @@
  * A start, in an order that changes nothing in the kernel before it is known to be of use: configuration and credentials
  * first, then the lock that keeps a second Junction away, then the mode, then kernel settings, then rules.
  */
+import { onFault } from '../faults.ts';
 import { requireNetAdmin } from '../modes/prerequisites/capabilities.ts';
 import { type InstanceLock, takeInstanceLock } from '../system/instanceLock.ts';
 import { JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
@@ -10,7 +11,6 @@ import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
 import type { DaemonOptions } from './daemon.ts';
 import { limitInlining } from './compiler.ts';
-import { FaultLog } from './faultLog.ts';
 import { limitMemory } from './memory.ts';
 import type { SourceParts } from './serve.ts';
 import { openSource } from './source.ts';
@@ -21,7 +21,11 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   const { config, nodeName, initOnly, log, supervision } = options;
   limitMemory();
   limitInlining();
-  const faults = new FaultLog(log, systemClock);
+  const endFaults = onFault((fault, detail) => {
+    if (fault === 'netlink_thread_crashed')
+      log.error('Netlink thread ended with an uncaught error, and was replaced', { detail });
+    else if (fault.startsWith('netlink_')) log.verbose(2, 'Netlink messages are lost', { fault, detail });
+  });
   log.info('Version info', { version: `v${VERSION}`, node: process.version });
   log.info('Starting Junction', {
     version: VERSION,
@@ -51,7 +55,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
     supervision.stopping();
     supervision.doing('closing the connections to the API server');
     await opened.close();
-    faults.close();
+    endFaults();
   }
 }
 

@@ -5,11 +5,9 @@
 import type { Log } from '../log/log.ts';
 import { exitNow } from '../system/libc.ts';
 import { killChildren, printChildren } from '../system/processes.ts';
-import type { PreviousRuns, RunRecord } from './runRecord.ts';
 
 interface SupervisionOptions {
   readonly log: Log;
-  readonly record: RunRecord;
   /** Writes what waits to be logged, for so long at most. */
   readonly flush: (milliseconds: number) => void;
 }
@@ -54,17 +52,12 @@ export class Supervision {
     process.on('warning', this.#onWarning);
   }
 
-  get previous(): PreviousRuns {
-    return this.#options.record.previous;
-  }
-
   /** Everything ended as it should. */
   end(): void {
     for (const signal of Object.keys(SIGNALS)) process.off(signal, this.#onSignal);
     process.off('uncaughtException', this.#onUncaught);
     process.off('warning', this.#onWarning);
     for (const timer of this.#timers) clearTimeout(timer);
-    this.#options.record.ended();
   }
 
   /** What the run is about, in case that it hangs: `stopping the IPv4 family`. */
@@ -109,16 +102,10 @@ export class Supervision {
     const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
     const what = origin === 'unhandledRejection' ? 'Unhandled rejection' : 'Uncaught exception';
     this.#options.log.error(`${what}; exiting. The rules stay in place`, { doing: this.#doing, stack });
-    this.#options.record.crashed(`${what} while ${this.#doing}: ${stack}`);
-    this.#leave(1);
+    this.#exit(1);
   }
 
   #exit(code: number): never {
-    this.#options.record.ended();
-    return this.#leave(code);
-  }
-
-  #leave(code: number): never {
     killChildren('SIGKILL');
     this.#options.flush(FLUSH_MS);
     return exitNow(code);

@@ -1,7 +1,7 @@
 /** All that doctor asks of the machine: reads, in the network namespace of this thread, and trials that leave nothing behind. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { release } from 'node:os';
-import { findKubeProxyProcesses } from '../daemon/otherProxies.ts';
+import { findKubeProxyProcesses } from '../system/kubeProxy.ts';
 import { attempt, JunctionError } from '../errors.ts';
 import { FAMILIES, type Family, type Ip } from '../model/ip.ts';
 import { cleanIptables } from '../modes/iptables/cleanup.ts';

@@ -1,4 +1,6 @@
 /** Opens the record of what was written, once the kernel notifies of changes and before anything is written. */
+import { mkdirSync } from 'node:fs';
+import { attempt } from '../errors.ts';
 import { NETLINK_NETFILTER } from '../netlink/socket.ts';
 import type { NetlinkThread } from '../netlink/thread.ts';
 import { WrittenRecord } from '../system/record/writtenRecord.ts';
@@ -13,6 +15,8 @@ export async function openRecord(
 ): Promise<WrittenRecord | undefined> {
   const { mode, junction } = config;
   if (junction.stateDir === '') return undefined;
+  // Not its parents: Node tries for ever where the kernel says ENOENT to every attempt, as below /proc.
+  attempt(() => mkdirSync(junction.stateDir, { mode: 0o755 }));
   const generationAtStart = await generations.begin(thread.transactionChannel(NETLINK_NETFILTER));
   const record = new WrittenRecord({
     directory: junction.stateDir,

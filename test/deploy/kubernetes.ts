@@ -61,6 +61,7 @@ const container = object({
   args: list(text),
   env: list(environment),
   ports: list(object({ 'name!': dnsName, 'containerPort!': port, protocol: oneOf('TCP', 'UDP', 'SCTP') })),
+  terminationMessagePolicy: oneOf('File', 'FallbackToLogsOnError'),
   startupProbe: probe,
   livenessProbe: probe,
   readinessProbe: probe,

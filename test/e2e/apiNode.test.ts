@@ -24,7 +24,7 @@ describe("this node's Node object", () => {
   let program: Program | undefined;
 
   afterEach(async () => {
-    await program?.end('SIGKILL');
+    await program?.close();
   });
 
   async function start(...flags: readonly string[]): Promise<Program> {

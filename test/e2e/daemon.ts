@@ -13,7 +13,7 @@ export const FLAGS = [
   '--cluster-cidr=10.244.0.0/16,fd00:244::/32',
   '--iptables-min-sync-period=0s',
   '--iptables-sync-period=500ms',
-  // Not the machine's: there a run would find those that other tests killed.
+  // Not the machine's: other tests run at the same time.
   '--state-dir=',
   '--api-socket=',
   '--v=1',
@@ -70,7 +70,7 @@ export class Daemon {
   }
 
   async close(): Promise<void> {
-    await this.end('SIGKILL');
+    await this.#program?.close();
     await rm(this.manifests, { recursive: true, force: true });
     await rm(this.socket, { force: true });
   }

@@ -65,7 +65,7 @@ describe('Junction killed between two writes, a neighbour and 127.0.0.1', () => 
 
   let running: Program | undefined;
   afterEach(async () => {
-    await running?.end('SIGKILL');
+    await running?.close();
   });
 
   const localnet = async (): Promise<string> =>

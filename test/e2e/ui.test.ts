@@ -196,7 +196,7 @@ describe('the address in a configuration file', () => {
     const node = lab().host('node1');
     const made = await Configured.create(node, [api('c')]);
     onTestFinished(() => made.close());
-    const ui = (junction: object) => made.write({ junction: { apiSocket: '', ...junction } });
+    const ui = (junction: object) => made.write({ junction: { apiSocket: '', stateDir: '', ...junction } });
     const status = async (port: number): Promise<number | string> => {
       const answer = await tryFetch(node, `http://127.0.0.1:${port}/v1/status`);
       return typeof answer === 'string' ? answer : answer.status;

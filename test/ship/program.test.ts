@@ -142,7 +142,7 @@ describe.each(['nftables', 'iptables'])('in %s mode, on a node of the lab', (mod
       expect(asked.stdout).toContain('shop/web');
       expect(await program.end('SIGTERM')).toBe(0);
     } finally {
-      await program.end('SIGKILL');
+      await program.close();
     }
   });
 });

@@ -191,7 +191,7 @@ describe('on a Debian node', () => {
     await node.shell('rm -r /etc/systemd/system/junction.service.d; systemctl daemon-reload');
   });
 
-  test('killed, it starts again, and says that it was', async () => {
+  test('killed, it starts again', async () => {
     await hasSynced();
     const failures = await cluster.whileAsking(async () => {
       const pid = await property('MainPID');
@@ -203,7 +203,6 @@ describe('on a Debian node', () => {
     });
     expect(failures).toBe('');
     expect(Number(await property('NRestarts'))).toBeGreaterThan(0);
-    await eventually('the reason', async () => (await journal()).includes('The run before this one crashed'));
   });
 
   test('an upgrade restarts it; the rules and the configuration stay', async () => {

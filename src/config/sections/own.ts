@@ -46,7 +46,7 @@ export const JUNCTION = {
     }),
     field('junction.stateDir', 'state-dir', pointer(STRING), '/run/junction', {
       placeholder: 'DIR',
-      help: 'where a process leaves for the next one what it wrote into the kernel, and why it crashed; empty: nowhere',
+      help: 'where a process leaves for the next one what it wrote into the kernel; empty: nowhere',
     }),
     field('junction.apiSocket', 'api-socket', pointer(STRING), '/run/junction/junction.sock', {
       placeholder: 'PATH',

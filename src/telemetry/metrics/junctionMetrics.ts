@@ -63,10 +63,6 @@ const METRICS = {
     'Time of a processor that these walks are counted with; it stays below a hundredth of one core',
     FAMILY,
   ),
-  junction_previous_crashes_total: counter(
-    'Runs before this one that crashed: by an uncaught error, or killed without a word; since --state-dir was empty',
-    ['cause'],
-  ),
 };
 
 const MOST_PROGRAMS = 20;
@@ -77,11 +73,6 @@ export class JunctionMetrics {
 
   constructor(registry: Registry) {
     this.table = register(registry, METRICS);
-  }
-
-  previousCrashes(crashes: Readonly<Record<string, number>>): void {
-    for (const [cause, count] of Object.entries(crashes))
-      this.table.junction_previous_crashes_total.add({ cause }, count);
   }
 
   resourceUp(resource: string, isUp: boolean): void {

@@ -247,17 +247,14 @@ export const ALERT_CASES: readonly AlertCase[] = [
   {
     alert: 'JunctionCrashLooping',
     when: 'it is killed every ten minutes',
-    series: { [`junction_previous_crashes_total{${NODE},cause="killed"}`]: '1x9 2x9 3x9 4x9 5x9 6x9 7x9' },
+    series: { [`process_start_time_seconds{${NODE}}`]: '1x9 2x9 3x9 4x9 5x9 6x9 7x9' },
     at: '60m',
-    fires: {
-      labels: { ...ON_NODE, cause: 'killed' },
-      description: 'Junction on n1 ended 6 times within an hour by: killed.',
-    },
+    fires: { labels: ON_NODE, description: 'Junction on n1 started 6 times within an hour.' },
   },
   {
     alert: 'JunctionCrashLooping',
     when: 'it was killed once',
-    series: { [`junction_previous_crashes_total{${NODE},cause="killed"}`]: '1x20 2x40' },
+    series: { [`process_start_time_seconds{${NODE}}`]: '1x20 2x40' },
     at: '40m',
   },
   {

@@ -82,7 +82,7 @@ export class TwoNodes {
   }
 
   async kill(): Promise<void> {
-    await Promise.all([...this.#programs.values()].map((program) => program.end('SIGKILL')));
+    await Promise.all([...this.#programs.values()].map((program) => program.close()));
   }
 
   /** Endpoints move from node to node; a client of the UDP service has to be led after them. */

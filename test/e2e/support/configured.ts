@@ -18,7 +18,7 @@ const FIELDS: Fields = {
   mode: 'iptables',
   conntrack: { maxPerCore: 0 },
   iptables: { syncPeriod: '60s', minSyncPeriod: '100ms' },
-  junction: { apiSocket: '' },
+  junction: { apiSocket: '', stateDir: '' },
 };
 
 export function configText(more: Fields = {}): string {
@@ -87,7 +87,7 @@ export class Configured {
   }
 
   async close(): Promise<void> {
-    await this.#program?.end('SIGKILL');
+    await this.#program?.close();
     await rm(this.directory, { recursive: true });
   }
 }

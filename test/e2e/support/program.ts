@@ -9,6 +9,8 @@ import { eventually } from './eventually.ts';
 export const PROGRAM = fileURLToPath(new URL('../../../bin/junction', import.meta.url));
 
 const COMMAND_LIMIT_MS = 150_000;
+/** Twice what it takes where a part hangs. */
+const GRACE_MS = 10_000;
 
 /** Runs it until it ends by itself. */
 export function runProgram(host: Host, ...args: readonly string[]): Promise<CommandResult> {
@@ -101,5 +103,11 @@ export class Program {
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> {
     if (!this.#isClosed) this.#child.kill(signal);
     return this.ended();
+  }
+
+  /** With SIGTERM; with SIGKILL where that does not end it. */
+  async close(): Promise<void> {
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), GRACE_MS);
+    await this.end('SIGTERM').finally(() => clearTimeout(timer));
   }
 }

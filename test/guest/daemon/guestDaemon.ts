@@ -18,6 +18,7 @@ const FLAGS = [
   '--conntrack-max-per-core=0',
   '--conntrack-min=0',
   '--firewalld=false',
+  '--state-dir=',
   '--v=2',
 ];
 
@@ -86,6 +87,10 @@ export class GuestDaemon {
 
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
     await this.#program?.end(signal);
+  }
+
+  async close(): Promise<void> {
+    await this.#program?.close();
   }
 
   /** What it prints, beside the daemon or after it. */

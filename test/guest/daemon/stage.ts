@@ -47,14 +47,14 @@ export class Stage {
   async serve(manifests: string, flags: readonly string[] = IPVS_FLAGS): Promise<void> {
     await this.daemon.write(manifests);
     if (this.daemon.isRunning && this.#flags === flags) return;
-    await this.daemon.end('SIGKILL');
+    await this.daemon.close();
     this.#flags = flags;
     await this.daemon.start(flags);
   }
 
   /** Nothing of ours is left, and nothing of ours runs. */
   async clear(): Promise<void> {
-    await this.daemon.end('SIGKILL');
+    await this.daemon.close();
     if (isDeepStrictEqual(await this.words(), NOTHING)) return;
     const { exitCode, stdout, stderr } = await this.daemon.cleanup();
     if (exitCode !== 0) throw new Error(`junction cleanup ended with ${exitCode}\n${stdout}${stderr}`);

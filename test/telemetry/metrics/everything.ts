@@ -52,7 +52,6 @@ function useRestClient(metrics: RestClientMetrics): void {
 function useJunction(metrics: JunctionMetrics): void {
   useEach(metrics.table);
   metrics.foreignChange('IPv4', 'nft');
-  metrics.previousCrashes({ killed: 1 });
   metrics.resourceUp('services', true);
   metrics.resourceFailed('services', 'busy');
 }

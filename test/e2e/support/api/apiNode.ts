@@ -18,6 +18,7 @@ const KUBE_PROXY_FLAGS = [
   '--v=2',
   // Not the machine's: other tests run at the same time.
   '--api-socket=',
+  '--state-dir=',
 ];
 
 export type UserKind = 'certificate' | 'token';
@@ -61,7 +62,7 @@ export class ApiNode {
   }
 
   async close(): Promise<void> {
-    for (const program of this.#programs) await program.end('SIGKILL');
+    for (const program of this.#programs) await program.close();
     await this.server.close();
     await rm(this.#directory, { recursive: true });
   }

@@ -12,14 +12,17 @@ beforeEach(async (context) => {
 afterEach(() => namespace.close());
 
 const IMPORTS = `
-  import { mkdtempSync } from 'node:fs';
+  import { mkdtempSync, rmSync } from 'node:fs';
+  import { tmpdir } from 'node:os';
+  import { join } from 'node:path';
   import { IptablesClient } from './src/modes/iptables/client.ts';
   import { chooseWriter } from './src/modes/iptables/netlink/chooseWriter.ts';
   import { LAYOUTS } from './src/modes/iptables/rules/layouts/index.ts';
   import { withChannel } from './src/netlink/channel.ts';
   import { NETLINK_NETFILTER } from './src/netlink/socket.ts';
   import { run } from './src/system/processes.ts';
-  const stateDir = mkdtempSync('/tmp/junction-writer-');
+  const stateDir = mkdtempSync(join(tmpdir(), 'junction-writer-'));
+  process.on('exit', () => rmSync(stateDir, { recursive: true }));
   const programs = [];
   const choose = async (family, iptablesWriter, { variant = 'nft', layout = 'current', change = (text) => text, folder = stateDir } = {}) => {
     const runner = (argv, options) => {

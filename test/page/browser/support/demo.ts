@@ -103,7 +103,7 @@ export class Demo {
   }
 
   async close(): Promise<void> {
-    await this.#program?.end('SIGKILL');
+    await this.#program?.close();
     await rm(this.#folder, { recursive: true, force: true });
     await rm(this.socket, { force: true });
   }

@@ -2,8 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { findKubeProxyProcesses, KubeProxyWatch } from '../../src/daemon/otherProxies.ts';
-import { eventually } from '../e2e/support/eventually.ts';
+import { findKubeProxyProcesses } from '../../src/system/kubeProxy.ts';
 
 let proc = '';
 afterEach(() => rmSync(proc, { recursive: true, force: true }));
@@ -23,18 +22,4 @@ test('a kube-proxy counts where it has our network', () => {
   process('12', 'node', 'node\0/usr/local/bin/kube-proxy\0', 'net:[1]');
   mkdirSync(join(proc, '13'));
   expect(findKubeProxyProcesses(proc)).toEqual(['pid 10 (/usr/local/bin/kube-proxy --config=/x)']);
-});
-
-test('one that starts later is warned of, once', async () => {
-  const found: (readonly string[])[] = [[], [], ['pid 10 (kube-proxy)']];
-  const warned: unknown[] = [];
-  const watch = new KubeProxyWatch({ warn: (_, fields) => warned.push(fields?.['signs']) }, () => {
-    return found.length > 1 ? (found.shift() ?? []) : (found[0] ?? []);
-  });
-  await watch.start(1);
-  await eventually('a warning', () => warned.includes('pid 10 (kube-proxy)'));
-  const count = warned.length;
-  await new Promise((resolve) => setTimeout(resolve, 20));
-  expect(warned).toHaveLength(count);
-  watch.stop();
 });
