@@ -167,7 +167,6 @@ export const COMMANDS: readonly CommandInfo[] = [
       'junction plan --manifests examples --hostname-override node1 --output table',
       'junction plan --manifests examples --hostname-override node1 --family ipv4',
       'junction plan --manifests examples --hostname-override node1 --family ipv4 | iptables-restore --noflush --test',
-      'junction plan --manifests examples --hostname-override node1 --output script | sh',
       'junction plan --manifests examples --hostname-override node1 --proxy-mode ipvs --family ipv4',
       'junction plan --manifests examples --hostname-override node1 --proxy-mode nftables | nft --check --file -',
       'junction plan --manifests examples --hostname-override node1 --proxy-mode nftables | nft --file -',

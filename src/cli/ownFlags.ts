@@ -4,7 +4,7 @@ import { flag } from '../config/setting.ts';
 
 export const OWN_FLAGS = {
   family: flag('family', choiceOf(['both', 'ipv4', 'ipv6']), 'both', { help: 'address families' }),
-  planOutput: flag('output', choiceOf(['text', 'script', 'table', 'json']), 'text', {
+  planOutput: flag('output', choiceOf(['text', 'table', 'json']), 'text', {
     short: 'o',
     help: "text: input for nft, or for iptables-restore --noflush (Junction's own chains; the jumps to them are comments), in the ipvs mode for ipset, ipvsadm and ip too; script: a shell script that applies all of it, and leaves the same when it is run again; table: who answers where; json: everything",
   }),

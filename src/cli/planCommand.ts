@@ -17,7 +17,7 @@ import { planNotes, printPlans } from './planOutput.ts';
 
 /**
  * Returns the exit code: 1 if something of the input could not be used. Rules of a part would take down the rest where
- * somebody pipes them into iptables-restore or sh, so then there are none; nor is there anything of files that could not
+ * somebody pipes them into iptables-restore, so then there are none; nor is there anything of files that could not
  * be read, nor with --strict.
  */
 export async function planCommand(
@@ -33,7 +33,7 @@ export async function planCommand(
       : { ...(await readManifests(config, output)), isCluster: false, serviceCidrs: [] };
   printProblems(input, output);
   const errors = input.problems.filter(({ severity }) => severity === 'error');
-  const isApplied = options.output === 'text' || options.output === 'script';
+  const isApplied = options.output === 'text';
   const isUnread = errors.some(({ object }) => object === undefined);
   const needsAll = isApplied || config.junction.strictManifests;
   if (isUnread || (errors.length > 0 && needsAll)) {

@@ -25,7 +25,7 @@ describe('bash', () => {
     expect(offered('--proxy-m')).toEqual(['--proxy-mode']);
   });
   test('values', () => {
-    expect(offered('plan', '--output', '')).toEqual(['text', 'script', 'table', 'json']);
+    expect(offered('plan', '--output', '')).toEqual(['text', 'table', 'json']);
     expect(offered('run', '--proxy-mode', '=', 'n')).toEqual(['nftables']);
     expect(offered('completion', '')).toEqual([...SHELLS]);
     expect(offered('ui', '/etc/host')).toContain('/etc/hosts');

@@ -67,53 +67,6 @@ describe.each(['nft', 'legacy'])('iptables mode, %s variant', (variant) => {
     expect(await pipe(foreign, [`iptables-${variant}-restore`, '--noflush'])).toEqual(WELL);
   }
 
-  test.each(['current', 'classic'])(
-    'the script, in the layout %s, beside rules of others',
-    async (layout) => {
-      await addForeign();
-      const script = await text(plannerFor('iptables', SHOP), '-o', 'script', `--iptables-layout=${layout}`);
-      expect(await pipe(script, ['sh'], env)).toEqual(WELL);
-      const first = await saved();
-      expect(await pipe(script, ['sh'], env)).toEqual(WELL);
-      expect(await saved()).toBe(first);
-      for (const rule of [
-        '-A INPUT -s 192.0.2.1/32 -j DROP',
-        '-A KUBE-FIREWALL -s 192.0.2.2/32 -j DROP',
-        '-A PREROUTING -d 192.0.2.3/32 -j ACCEPT',
-      ])
-        expect(first.split('\n').filter((line) => line === rule)).toHaveLength(1);
-      expect(first.match(/^-A PREROUTING .*-j KUBE-SERVICES$/gm)).toHaveLength(2);
-      expect(first).toContain('--to-destination 10.244.1.1:8080');
-      expect(first).toContain('--to-destination [fd00:244::1]:8080');
-    },
-  );
-
-  test('the script, where a jump is missing: all in their order again', async () => {
-    const script = await text(plannerFor('iptables', SHOP), '-o', 'script', '--family=ipv4');
-    await pipe(script, ['sh'], env);
-    const first = await saved();
-    await namespace.runner([`iptables-${variant}`, '-D', 'FORWARD', '2']);
-    expect(await saved()).not.toBe(first);
-    expect(await pipe(script, ['sh'], env)).toEqual(WELL);
-    expect(await saved()).toBe(first);
-  });
-
-  test('the script, over the rules of an older plan', async () => {
-    await pipe(await text(plannerFor('iptables', OLDER), '-o', 'script', '--family=ipv4'), ['sh'], env);
-    expect(await saved()).toContain('--dport 30081 ');
-    const script = await text(plannerFor('iptables', SHOP), '-o', 'script', '--family=ipv4');
-    expect(await pipe(script, ['sh'], env)).toEqual(WELL);
-    expect(await saved()).not.toContain('--dport 30081 ');
-  });
-
-  test('a script that is cut off does nothing', async () => {
-    const script = await text(plannerFor('iptables', SHOP), '-o', 'script', '--family=ipv4');
-    const before = await saved();
-    for (const part of [0.5, 0.9, 0.99])
-      await pipe(script.slice(0, Math.floor(script.length * part)), ['sh'], env);
-    expect(await saved()).toBe(before);
-  });
-
   test('the text, by the command in its first line', async () => {
     await addForeign();
     for (const [family, program] of [
@@ -148,14 +101,12 @@ describe('nftables mode', () => {
     return (await namespace.runner(['nft', 'list', 'ruleset'])).stdout;
   }
 
-  test.each([
-    ['the text', [], ['nft', '-f', '-']],
-    ['the script', ['-o', 'script'], ['sh']],
-  ] as const)('%s, for both families, also over an older table', async (_, flags, argv) => {
-    await pipe('add table ip other\nadd chain ip other mine\n', ['nft', '-f', '-']);
-    expect(await pipe(await text(plannerFor('nftables', OLDER), ...flags), argv)).toEqual(WELL);
+  test('the text, for both families, also over an older table', async () => {
+    const argv = ['nft', '-f', '-'] as const;
+    await pipe('add table ip other\nadd chain ip other mine\n', argv);
+    expect(await pipe(await text(plannerFor('nftables', OLDER)), argv)).toEqual(WELL);
     expect(await ruleset()).toContain('10.244.1.9 . 8080');
-    const rules = await text(plannerFor('nftables', SHOP), ...flags);
+    const rules = await text(plannerFor('nftables', SHOP));
     expect(await pipe(rules, argv)).toEqual(WELL);
     const first = await ruleset();
     expect(await pipe(rules, argv)).toEqual(WELL);

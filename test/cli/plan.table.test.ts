@@ -213,7 +213,7 @@ describe('an API server', () => {
   });
 
   test('that has no such Node: that is said in every form', async () => {
-    for (const output of ['text', 'script', 'table', 'json']) {
+    for (const output of ['text', 'table', 'json']) {
       const { code, err } = await junction(
         'plan',
         '--kubeconfig',

@@ -11,8 +11,7 @@ import type { Plan } from '../../plan/types.ts';
  * Before the texts of two families. Not a comment: one program would take both, and what it declares of the second
  * family empties the chains of the first. So it stops here, and has done nothing.
  */
-export const BOTH_IN_ONE =
-  'Two families, two programs: choose one with --family, or pipe --output script into sh.\n\n';
+export const BOTH_IN_ONE = 'Two families, two programs: choose one with --family.\n\n';
 
 export function rulesOf(plan: Plan, settings: Settings): WholeRules {
   return wholeRules(LAYOUTS[settings.layout], plan, compileOptions(plan, settings));
@@ -20,7 +19,7 @@ export function rulesOf(plan: Plan, settings: Settings): WholeRules {
 
 export function printRestore(plan: Plan, settings: Settings): string {
   const rules = rulesOf(plan, settings);
-  const head = `# ${plan.family}, layout ${settings.layout}, for: ${restoreCommand(plan.family)}\n# Junction's own chains. The jumps that lead to them are at the end, as comments; --output script has all of it.\n`;
+  const head = `# ${plan.family}, layout ${settings.layout}, for: ${restoreCommand(plan.family)}\n# Junction's own chains. The jumps that lead to them are at the end, as comments.\n`;
   return head + rules.restore + printJumps(rules);
 }
 
