@@ -21,7 +21,7 @@ export interface Shown {
   /** For programs. */
   readonly answer: unknown;
   /** Printable, with colours; in pieces, because it may be long. */
-  text(viewer: Viewer): Iterable<string | Buffer>;
+  text(viewer: Viewer): Iterable<string>;
   readonly exitCode: number;
 }
 
@@ -55,13 +55,9 @@ function viewer(isWide: boolean): Viewer {
 const PIECE = 64 * 1024;
 
 /** A write for each of thirty thousand lines would take longer than the lines. */
-function* joined(lines: Iterable<string | Buffer>): Generator<string | Buffer> {
+function* joined(lines: Iterable<string>): Generator<string> {
   let piece = '';
   for (const line of lines) {
-    if (typeof line !== 'string') {
-      yield line;
-      continue;
-    }
     piece += line;
     if (piece.length < PIECE) continue;
     yield piece;

@@ -4,7 +4,6 @@ import type { PacketQuestion } from '../explain/packet.ts';
 import type { Status } from '../explain/status.ts';
 import type { EndpointRow, PacketExplanation, ServiceExplanation, ServiceRow } from '../explain/types.ts';
 import type { ObjectKey } from '../model/objects.ts';
-import type { ByteTable } from './byteTable.ts';
 import { UsageError } from './commands.ts';
 import { liveAnswers } from './liveAnswers.ts';
 import type { Output } from './output.ts';
@@ -22,8 +21,6 @@ export interface Answerer {
   service(question: { readonly service: string } & AtTime): Promise<ServiceExplanation>;
   /** Of one namespace, or all. */
   services(namespace: string): Promise<readonly ServiceRow[]>;
-  /** The same as lines of a table, sorted by name, with the cells of `src/explain/serviceTable.ts`. */
-  serviceTable(namespace: string): Promise<ByteTable>;
   endpoints(service: ObjectKey): Promise<readonly EndpointRow[]>;
   status(): Promise<Status>;
 }

@@ -11,7 +11,7 @@ export function daemonOutput(): Output {
   let infoBuffer: LogBuffer | undefined;
   // Not before it is used: Node makes the pipe non-blocking, for all who share it.
   let stdout: CountedStream | undefined;
-  const out = (text: string | Buffer): void => {
+  const out = (text: string): void => {
     stdout ??= new CountedStream('standard output', process.stdout);
     stdout.write(text);
   };

@@ -1,10 +1,8 @@
 /** Asks the running proxy. */
-import { SERVICE_COLUMNS } from '../explain/serviceTable.ts';
 import type { Status } from '../explain/status.ts';
 import type { EndpointRow, PacketExplanation, ServiceExplanation, ServiceRow } from '../explain/types.ts';
 import type { Answerer } from './answers.ts';
-import { ByteTableReader } from './byteTable.ts';
-import { apiPath, askChunks, askJson } from './localApi.ts';
+import { apiPath, askJson } from './localApi.ts';
 import type { QuestionSource } from './questionSource.ts';
 
 export function liveAnswers(source: QuestionSource & { readonly kind: 'live' }): Answerer {
@@ -25,18 +23,6 @@ export function liveAnswers(source: QuestionSource & { readonly kind: 'live' }):
         socket,
         apiPath(['services'], { namespace: namespace === '' ? undefined : namespace }),
       ),
-    serviceTable: async (namespace) => {
-      const of = namespace === '' ? undefined : namespace;
-      const path = apiPath(['services'], { format: 'table', namespace: of });
-      const reader = new ByteTableReader(SERVICE_COLUMNS.length);
-      let isFirst = true;
-      for await (const chunk of askChunks(socket, path)) {
-        // The first line has the titles.
-        reader.add(isFirst ? chunk.subarray(chunk.indexOf('\n') + 1) : chunk);
-        isFirst = false;
-      }
-      return reader.finish();
-    },
     endpoints: (service) =>
       askJson<readonly EndpointRow[]>(socket, apiPath(['endpoints', ...service.split('/')])),
     status: () => askJson<Status>(socket, apiPath(['status'])),

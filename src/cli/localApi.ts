@@ -32,21 +32,12 @@ export function apiPath(parts: readonly string[], query: Query = {}): string {
 }
 
 export async function askJson<T>(socket: string, path: string, options: AskOptions = {}): Promise<T> {
-  const text = await textOf(askChunks(socket, path, options));
+  const text = await textOf(chunksOf(await ask(socket, path, options), socket));
   try {
     return JSON.parse(text) as T;
   } catch {
     throw malformed(socket, `the answer to ${path} is not JSON`);
   }
-}
-
-/** The answer as it comes. */
-export async function* askChunks(
-  socket: string,
-  path: string,
-  options: AskOptions = {},
-): AsyncGenerator<Buffer> {
-  yield* chunksOf(await ask(socket, path, options), socket);
 }
 
 /** One value a line, as they come. Ends when the proxy ends the answer. */

@@ -7,7 +7,7 @@ export interface Output {
   out(text: string): void;
   err(text: string): void;
   /** What is printable already, and has colours. */
-  painted(text: string | Buffer): void;
+  painted(text: string): void;
   /** Writes what waits to be written, for so long at most. */
   flush?(milliseconds: number): void;
   /** Aborted when nobody reads standard output any more. */
@@ -70,7 +70,7 @@ export class CountedStream {
     return this.#closing.signal;
   }
 
-  write(text: string | Buffer): void {
+  write(text: string): void {
     const written = new Promise<void>((resolve) => {
       this.#writable.write(text, (error) => {
         if (error) this.#fail(error);

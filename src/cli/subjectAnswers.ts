@@ -5,11 +5,8 @@ import { explainPackets } from '../explain/packet.ts';
 import { parseService } from '../explain/question.ts';
 import { endpointRows, serviceRows } from '../explain/rows.ts';
 import { explainService } from '../explain/service.ts';
-import { SERVICE_COLUMNS, serviceLine } from '../explain/serviceTable.ts';
 import type { Subject } from '../explain/subject.ts';
-import type { ServiceRow } from '../explain/types.ts';
 import { type Answerer, onlyOf } from './answers.ts';
-import { tableOfLines } from './byteTable.ts';
 import { clusterSubject, manifestSubject } from './offlineSubject.ts';
 import type { Output } from './output.ts';
 import type { QuestionSource } from './questionSource.ts';
@@ -25,15 +22,11 @@ export async function subjectAnswers(
     if (subjectAt) return subjectAt(at);
     throw onlyOf('what was at an earlier time', source);
   };
-  const rowsOf = (namespace: string): Iterable<ServiceRow> =>
-    serviceRows(subject, namespace === '' ? {} : { namespace });
   return {
     source,
     packets: async ({ from, to, at }) => explainPackets(asOf(at), { from, to }),
     service: async ({ service, at }) => explainService(asOf(at), parseService(service)),
-    services: async (namespace) => [...rowsOf(namespace)],
-    serviceTable: async (namespace) =>
-      tableOfLines(Array.from(rowsOf(namespace), serviceLine).sort(), SERVICE_COLUMNS.length),
+    services: async (namespace) => [...serviceRows(subject, namespace === '' ? {} : { namespace })],
     endpoints: (service) => endpointRows(subject, service),
     status: () =>
       bundle?.status

@@ -59,7 +59,7 @@ export interface Column {
   readonly least?: number;
 }
 
-export const GAP = 2;
+const GAP = 2;
 
 /**
  * Fits each row into a line: long cells are cut, widest first. Cells have no colours; `paintLast` gives one to the last cell
@@ -95,7 +95,7 @@ export function* tableLines(
   for (let row = 0; row < rows.length; row++) yield line(rows[row] ?? [], row);
 }
 
-export function fittedWidths(widths: number[], columns: readonly Column[], width: number): readonly number[] {
+function fittedWidths(widths: number[], columns: readonly Column[], width: number): readonly number[] {
   const total = (): number => widths.reduce((sum, each) => sum + each + GAP, -GAP);
   for (let excess = total() - width; excess > 0; excess = total() - width) {
     let widest = -1;
@@ -117,12 +117,11 @@ function cutTo(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
 }
 
-const PLAIN = /^[\t -~]*$/;
+const PLAIN = /^[ -~]*$/;
 
-/** Text from objects as a cell, or as several with a separator. Nearly all of it is plain, and there may be a million cells. */
-export function cellOf(text: string, separator = ''): string {
-  if (PLAIN.test(text) && (separator === '\t' || !text.includes('\t'))) return text;
-  return separator === '' ? printableLine(text) : text.split(separator).map(printableLine).join(separator);
+/** Text from objects as a cell. Nearly all of it is plain, and there may be a million cells. */
+export function cellOf(text: string): string {
+  return PLAIN.test(text) ? text : printableLine(text);
 }
 
 const COLOUR = new RegExp(String.raw`${String.fromCharCode(27)}\[\d+m`, 'g');

@@ -39,7 +39,7 @@ function disablePretenuring(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
 }
 
-/** After the last large sync: others may follow at once, and the table of services is made for who will ask. */
+/** After the last large sync: others may follow at once. */
 const QUIET_MS = 2000;
 /** Freed pages are given back by other threads, after the collection. */
 const SWEEP_MS = 500;

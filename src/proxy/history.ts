@@ -79,8 +79,6 @@ export class ChangeHistory {
   /** Oldest first. */
   readonly #entries: Entry[] = [];
   readonly #unwritten = new Map<ServicePortId, Entry[]>();
-  /** Unset until somebody asks for them. */
-  #changed: Set<ObjectKey> | undefined;
   readonly #seenAt = new Map<ObjectKey, number>();
   readonly #wordless: Entry[] = [];
   #isDescribing = false;
@@ -126,10 +124,6 @@ export class ChangeHistory {
       isDropped: false,
     };
     this.#seenAt.delete(service);
-    this.#changed?.add(service);
-    // Another service may have lost or gained an address by it.
-    for (const { previous, current } of changes)
-      this.#changed?.add((current ?? previous)?.service ?? service);
     this.#entries.push(entry);
     this.#bytes += entry.bytes;
     for (const { id } of changes) {
@@ -139,13 +133,6 @@ export class ChangeHistory {
     }
     if (entry.unwritten.size === 0) this.#committed(entry, now);
     while (this.#entries.length > this.#mostRecords || this.#bytes > this.#mostBytes) this.#drop();
-  }
-
-  /** Services that were planned again since this was last asked. */
-  takeChanged(): Iterable<ObjectKey> {
-    const changed = this.#changed ?? [];
-    this.#changed = new Set();
-    return changed;
   }
 
   /** The kernel has these service ports now, or refused them. Returns when the oldest change among them was seen. */

@@ -7,7 +7,6 @@ import type { ApiRoute } from '../../daemon/api/routes.ts';
 import { snapshotLines } from '../../daemon/api/snapshot.ts';
 import { QuestionTurns } from '../../daemon/api/turns.ts';
 import { doctor } from '../../doctor/doctor.ts';
-import { ServiceLines } from '../../explain/serviceTable.ts';
 import type { SourceStatus } from '../../explain/status.ts';
 import type { Subject } from '../../explain/subject.ts';
 import { FAMILIES } from '../../model/ip.ts';
@@ -30,7 +29,6 @@ export function plannedRoutes(options: PlannedApiOptions): readonly ApiRoute[] {
   const { nodeName, mode, layout, detectLocal } = settings;
   const turns = new QuestionTurns({ clock: systemClock, isSyncing: () => node.isPlanning });
   const startedAt = Date.now();
-  const table = new ServiceLines();
   const subject = (): Subject => ({
     nodeName,
     mode,
@@ -57,7 +55,6 @@ export function plannedRoutes(options: PlannedApiOptions): readonly ApiRoute[] {
     },
     subject,
     subjectAt: (time, question) => pastSubject(subject(), node.families, time, question),
-    serviceLines: (namespace) => table.of(subject(), node.takeChanged(), namespace),
     records: (service) => node.records(service),
     recentEvents: () => node.feed.recent(),
     ...(hasEvents && { watch: (signal: AbortSignal) => node.feed.subscribe(signal) }),

@@ -89,11 +89,6 @@ export class PlannedNode implements ApiSourceEvents {
     return all.map(unwritten).sort((a, b) => b.id - a.id);
   }
 
-  /** Services that were planned again since this was last asked. */
-  takeChanged(): readonly ObjectKey[] {
-    return this.#families.flatMap(({ history }) => [...history.takeChanged()]);
-  }
-
   service(key: ObjectKey, current: Service | undefined): void {
     this.#each((proxier) => proxier.onService(key, current));
   }

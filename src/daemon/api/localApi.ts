@@ -1,7 +1,6 @@
 /** Questions to the running proxy, at a unix socket. */
 import { toV1alpha1, type ValidConfig } from '../../config/effective.ts';
 import type { SnapshotHeader } from '../../explain/snapshot.ts';
-import { ServiceLines } from '../../explain/serviceTable.ts';
 import type { Subject } from '../../explain/subject.ts';
 import type { SourceStatus } from '../../explain/status.ts';
 import type { WatchEvent } from '../../explain/types.ts';
@@ -58,8 +57,6 @@ export class LocalApi {
   readonly #flows: FlowCounts;
   readonly #doctor: DoctorReports;
   readonly #rates: ConnectionRates | undefined;
-  readonly #lines = new ServiceLines();
-  #preparedFor = '';
   #server: SocketServer | undefined;
   #page: ServedPage | undefined;
 
@@ -85,8 +82,6 @@ export class LocalApi {
   /** For who watches. */
   emit(event: WatchEvent): void {
     this.#feed.emit(event);
-    if (event.kind === 'sync' && event.sync === 'full' && (this.#server ?? this.#page?.isOn))
-      void this.#prepare();
   }
 
   start(): void {
@@ -131,7 +126,6 @@ export class LocalApi {
           asked,
         ),
       countConnections: () => this.#countConnections(),
-      serviceLines: (namespace) => this.#serviceLines(namespace),
       records: (service) => this.#records(service),
       recentEvents: () => this.#feed.recent(),
       watch: (signal) => this.#watch(signal),
@@ -159,27 +153,6 @@ export class LocalApi {
       health,
       sysctlRoot: junction.sysctlRoot,
     });
-  }
-
-  /** Makes the table of services before somebody asks for it, once the first rules of a family are written. */
-  async #prepare(): Promise<void> {
-    const families = this.#served()
-      .map(({ family }) => family)
-      .join();
-    if (families === this.#preparedFor) return;
-    this.#preparedFor = families;
-    await this.#turns.begin();
-    const lines = this.#serviceLines()[Symbol.iterator]();
-    while (lines.next().done !== true) {
-      const waiting = this.#turns.pause();
-      if (waiting) await waiting;
-    }
-  }
-
-  #serviceLines(namespace?: string): Iterable<string> {
-    const changed = this.#served().flatMap(({ history }) => [...history.takeChanged()]);
-    changed.push(...(this.#rates?.takeChanged() ?? []));
-    return this.#lines.of(this.#subject(), changed, namespace);
   }
 
   /** As it is now. */

@@ -4,7 +4,7 @@ import { explainPackets } from '../../explain/packet.ts';
 import { because, type DestinationQuestion, parseDestination, parseService } from '../../explain/question.ts';
 import { endpointRows, rowsOf, serviceRows } from '../../explain/rows.ts';
 import { explainService } from '../../explain/service.ts';
-import { SERVICE_COLUMNS, ServiceLines } from '../../explain/serviceTable.ts';
+import { SERVICE_COLUMNS, serviceLines } from '../../explain/serviceTable.ts';
 import type { Subject } from '../../explain/subject.ts';
 import { type ObjectKey, objectKey } from '../../model/objects.ts';
 import { fits, LABEL } from '../../model/project/names.ts';
@@ -19,8 +19,6 @@ export interface QuestionOptions {
   readonly subject: () => Subject;
   /** As it was then, as far as the question needs it; unset where nothing is known of the past. */
   readonly subjectAt?: ((time: number, asked: DestinationQuestion) => Subject | Promise<Subject>) | undefined;
-  /** The table of services, line by line; unset: made of the subject, and kept until there is another one. */
-  readonly serviceLines?: ((namespace?: string) => Iterable<string>) | undefined;
   /** Reads what the kernel has counted, for the rates of this question or the next; nobody waits for it. */
   readonly countConnections?: (() => void) | undefined;
   readonly turns: QuestionTurns;
@@ -30,7 +28,7 @@ export interface QuestionOptions {
 const MOST_ASKED = 200;
 
 export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
-  const { subject, turns, serviceLines = linesOf(subject) } = options;
+  const { subject, turns } = options;
   const gate = new QuestionGate();
   const answered = (answer: () => Promise<unknown>) =>
     gate.ask(async () => {
@@ -46,7 +44,7 @@ export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
         const namespace = query.get('namespace') ?? undefined;
         const services = servicesNamed(query);
         options.countConnections?.();
-        if (isTable(query)) return tableOfRows(SERVICE_COLUMNS, serviceLines(namespace), pause);
+        if (isTable(query)) return tableOfRows(SERVICE_COLUMNS, serviceLines(subject(), namespace), pause);
         if (services) return listOfItems(rowsOf(subject(), services), pause);
         return listOfItems(serviceRows(subject(), namespace === undefined ? {} : { namespace }), pause);
       },
@@ -135,15 +133,6 @@ async function subjectFor(
     'A running proxy knows it, and so does a bundle of one.',
     'at',
   );
-}
-
-function linesOf(subject: () => Subject): (namespace?: string) => Iterable<string> {
-  let kept: { readonly of: Subject; readonly lines: ServiceLines } | undefined;
-  return (namespace) => {
-    const now = subject();
-    if (kept?.of !== now) kept = { of: now, lines: new ServiceLines() };
-    return kept.lines.of(now, [], namespace);
-  };
 }
 
 function isTable(query: URLSearchParams): boolean {

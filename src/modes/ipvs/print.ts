@@ -17,7 +17,7 @@ import { ipvsLayout, ruleOptions } from './rules/rules.ts';
 import { printDestinationLine, printServerLine } from './rules/text.ts';
 import { capacityFor, entryKey, SET_IDS, type SetId, setName, IPSETS } from './rules/sets.ts';
 
-export interface IpvsText {
+interface IpvsText {
   /** For `ipset restore -exist`. Sets are emptied first, so that a second time leaves the same. */
   readonly ipset: string;
   /** For `ipvsadm --restore`, which takes no comments, and goes on after what is there already. */

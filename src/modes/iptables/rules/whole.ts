@@ -24,7 +24,7 @@ export interface WholeRules {
   readonly jumps: readonly TableRule[];
 }
 
-export interface TableRule extends ChainRef {
+interface TableRule extends ChainRef {
   readonly rule: string;
 }
 
