@@ -6,7 +6,6 @@ const FIRST = [
   'guest/daemon.test.ts',
   'ship/imageBuild.test.ts',
   'ship/imageRun.real.test.ts',
-  'deploy/prometheus.real.test.ts',
   'e2e/nftablesRecord.test.ts',
   'scenarios/currentNft.test.ts',
   'e2e/brokenNode.test.ts',
@@ -18,7 +17,6 @@ const FIRST = [
   'scenarios/nftablesRandom.test.ts',
   'modes/prerequisites/guest.real.test.ts',
   'e2e/hangs.test.ts',
-  'ship/systemd.real.test.ts',
   'lab/demo/',
   'page/browser/packet.test.ts',
   'page/browser/access.test.ts',
@@ -53,6 +51,13 @@ const ALONE = [
   'test/bench/heapSnapshot.test.ts',
 ];
 
+/** What is released, and what needs Debian's archive: `npm run test:ship`. `npm test` runs the other projects. */
+const SHIP = [
+  'test/ship/**/*.test.ts',
+  'test/deploy/**/*.real.test.ts',
+  'test/modes/iptables/netlink/versions.real.test.ts',
+];
+
 export default defineConfig({
   test: {
     projects: [
@@ -60,9 +65,17 @@ export default defineConfig({
       {
         extends: true,
         // Many files in one process, which loads what they share once: 0.6 s of processor time less for each.
-        test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: ALONE, isolate: false },
+        test: {
+          name: 'shared',
+          include: ['test/**/*.test.ts'],
+          exclude: [...ALONE, ...SHIP],
+          isolate: false,
+        },
       },
+      { extends: true, test: { name: 'ship', include: SHIP, isolate: false } },
     ],
+    globalSetup: 'test/support/programs.ts',
+    setupFiles: 'test/support/randomCases.ts',
     // What a test changes of the process, the next file of the same process must not find.
     unstubEnvs: true,
     restoreMocks: true,

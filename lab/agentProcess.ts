@@ -27,8 +27,7 @@ export class AgentProcess {
   #ready: (() => void) | undefined;
 
   static async start(name: string): Promise<AgentProcess> {
-    const program = await agentProgram();
-    const child = spawn('unshare', ['--net', '--', process.execPath, ...program, name], {
+    const child = spawn('unshare', ['--net', '--', process.execPath, agentProgram(), name], {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: toolEnvironment(),
     });

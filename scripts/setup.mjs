@@ -12,7 +12,7 @@ import { packagesHash, readStamp, sourceHash } from './support/hashes.mjs';
 import { ROOT } from './support/paths.mjs';
 import { Failure, runQuietly } from './support/run.mjs';
 import { step } from './support/steps.mjs';
-import { canInstall, howLong, howToInstall, install, missingPackages } from './support/systemPrograms.mjs';
+import { canInstall, howToInstall, install, missingPackages, reasonsFor } from './support/systemPrograms.mjs';
 
 const PACKAGES_STAMP = 'node_modules/.junction-stamp';
 /**
@@ -49,11 +49,11 @@ async function installPrograms(lacking, purpose) {
   const missing = missingPackages(purpose);
   if (missing.length === 0) return;
   if (canInstall()) {
-    const label = `Installing system packages: ${missing.join(', ')}${howLong(missing)}`;
-    await step(label, (say) => install(missing, purpose, say));
+    console.log(`These system packages are installed first, once:\n${reasonsFor(missing)}`);
+    await step('Installing system packages', (say) => install(missing, purpose, say));
     return;
   }
-  const message = `Programs of these packages are missing: ${missing.join(', ')}.\n${howToInstall(missing)}`;
+  const message = `Programs of these packages are missing:\n${reasonsFor(missing)}\n${howToInstall(missing)}`;
   if (lacking === 'fail') throw new Failure(message);
   console.warn(message);
 }

@@ -1,9 +1,10 @@
 /**
- * `npm test`: sets up, checks types, lint and format, and runs every test. `npm test -- test/plan` runs those alone;
+ * `npm test`: sets up, checks types, lint and format, and runs the tests. `npm test -- test/plan` runs those alone;
  * `npm test -- --node 24` runs all of it on that Node.
+ * `npm run test:ship`: the tests of what is released. `npm run test:long`: random cases by the thousand.
  * The last line says how many passed and failed; a check that fails counts as one.
  */
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -21,10 +22,44 @@ const CHECKS = {
   'Checking the format': ['biome', 'format'],
 };
 
+const NOT_SHIP = ['--project=!ship'];
+const PARTS = {
+  test: {
+    says: 'Types, lint, format, and all tests but those of npm run test:ship: about ten minutes on two cores.',
+    programs: 'tests',
+    checks: CHECKS,
+    options: () => NOT_SHIP,
+  },
+  '--ship': {
+    says: 'The image, the bundle for nodes, pods, Prometheus and recipes: about ten minutes on two cores.',
+    programs: 'shipTests',
+    checks: {},
+    options: () => ['--project=ship'],
+  },
+  '--long': {
+    says: 'Every test with random cases, with thousands of them: hours. JUNCTION_SEED and JUNCTION_RUNS say which and how many.',
+    programs: 'tests',
+    checks: {},
+    options: (paths) => [
+      ...NOT_SHIP,
+      '--testTimeout=7200000',
+      ...(paths.length > 0 ? [] : withRandomCases()),
+    ],
+  },
+};
+
 const args = await onWantedNode(process.argv.slice(2));
-await setUpOrExit({ lacking: 'warn', programs: 'tests' });
-const failedChecks = args.length === 0 ? await runChecks() : 0;
-const { passed, failed, skipped } = await runTests(args);
+const part = PARTS[args[0]] ?? PARTS.test;
+const paths = part === PARTS.test ? args : args.slice(1);
+if (part === PARTS['--long']) {
+  process.env.JUNCTION_RUNS ??= '3000';
+  process.env.JUNCTION_SEED ??= String(Date.now() % 1e9);
+  console.log(`JUNCTION_SEED=${process.env.JUNCTION_SEED} JUNCTION_RUNS=${process.env.JUNCTION_RUNS}`);
+}
+if (paths.length === 0) console.log(part.says);
+await setUpOrExit({ lacking: 'warn', programs: part.programs });
+const failedChecks = paths.length === 0 ? await runChecks(part.checks) : 0;
+const { passed, failed, skipped } = await runTests([...part.options(paths), ...paths]);
 
 if (skipped.length > 0) printSkipped(skipped);
 const isCi = process.env.CI === 'true';
@@ -48,9 +83,20 @@ async function onWantedNode(given) {
   }
 }
 
-async function runChecks() {
+function withRandomCases() {
+  return readdirSync(join(ROOT, 'test'), { recursive: true })
+    .filter((path) => path.endsWith('.test.ts'))
+    .map((path) => join('test', path))
+    .filter((path) =>
+      /from '(?:fast-check|\S*\/(?:fuzz|randomRun|randomCases)\.ts)'/.test(
+        readFileSync(join(ROOT, path), 'utf8'),
+      ),
+    );
+}
+
+async function runChecks(checks) {
   let failures = 0;
-  for (const [label, [program, ...rest]] of Object.entries(CHECKS)) {
+  for (const [label, [program, ...rest]] of Object.entries(checks)) {
     try {
       await step(label, () => runQuietly([join(ROOT, 'node_modules/.bin', program), ...rest]));
     } catch (error) {

@@ -41,9 +41,6 @@ const BENCH_PACKAGES = { nftables: ['nft'] };
 const TEST_PACKAGES = {
   ...GUEST_PACKAGES,
   ...BROWSER_PACKAGES,
-  ...IMAGE_PACKAGES,
-  ...CONTAINER_PACKAGES,
-  ...BUNDLE_PACKAGES,
   kmod: ['modprobe'],
   'dbus-daemon': ['dbus-daemon'],
   bsdutils: ['script'],
@@ -51,9 +48,49 @@ const TEST_PACKAGES = {
   ipset: ['ipset'],
   ipvsadm: ['ipvsadm'],
   ...BENCH_PACKAGES,
+  zsh: ['zsh'],
+  fish: ['fish'],
+};
+
+/** For the tests of what is released. */
+const SHIP_PACKAGES = {
+  ...GUEST_PACKAGES,
+  ...IMAGE_PACKAGES,
+  ...CONTAINER_PACKAGES,
+  ...BUNDLE_PACKAGES,
+  kmod: ['modprobe'],
+  ipvsadm: ['ipvsadm'],
+  ...BENCH_PACKAGES,
   prometheus: ['prometheus', 'promtool'],
   zsh: ['zsh'],
   fish: ['fish'],
+};
+
+/** What a package is installed for. */
+const REASONS = {
+  'user-mode-linux': 'a kernel with IPVS, which is booted for IPVS mode (41 MB to fetch, 116 MB on disk)',
+  chromium: 'shows the page (104 MB to fetch, 350 MB on disk)',
+  iptables: 'iptables mode writes rules with it',
+  iproute2: 'makes the links and addresses of test networks',
+  'util-linux': 'makes network namespaces',
+  mount: 'mounts what a pod has',
+  kmod: 'loads modules of the kernel',
+  'dbus-daemon': 'the message bus that firewalld speaks on',
+  bsdutils: 'a terminal for commands',
+  conntrack: 'shows tracked connections',
+  ipset: 'shows the sets of IPVS mode',
+  ipvsadm: 'shows the virtual servers of IPVS mode',
+  nftables: 'shows nftables rules, and changes them as other programs do',
+  zsh: 'completion of commands',
+  fish: 'completion of commands',
+  mmdebstrap: 'unpacks Debian for the image',
+  dpkg: 'unpacks and builds Debian packages',
+  gzip: 'compresses the image and the bundle',
+  tar: 'packs the bundle',
+  'debian-archive-keyring': 'checks the packages of the image',
+  runc: 'runs the image',
+  'golang-github-containers-common': 'the system calls that a container may use',
+  prometheus: 'evaluates alerts and dashboards; unpacked, not installed',
 };
 
 /** By what they are for: a mode of the demo, benchmarks, what ships, or the tests. */
@@ -76,6 +113,7 @@ const NEEDED = {
   container: CONTAINER_PACKAGES,
   bundle: BUNDLE_PACKAGES,
   tests: { ...PACKAGES, ...TEST_PACKAGES },
+  shipTests: { ...PACKAGES, ...SHIP_PACKAGES },
 };
 
 /** Where `iptables` lives, which ordinary users' PATH often leaves out. */
@@ -92,11 +130,10 @@ export function canInstall() {
   return process.getuid?.() === 0 && existsSync('/usr/bin/apt-get');
 }
 
-/** Debian 12 fetches 41 MB for the first, which take 116 MB of the disk; 104 MB for the second, which take 350 MB. */
-const LARGE = new Set(['user-mode-linux', 'chromium']);
-
-export function howLong(packages) {
-  return packages.some((name) => LARGE.has(name)) ? ' (about a minute, once)' : '';
+/** A line for each package, of what it is for. */
+export function reasonsFor(packages) {
+  const width = Math.max(...packages.map((name) => name.length));
+  return packages.map((name) => `  ${name.padEnd(width)}  ${REASONS[name]}`).join('\n');
 }
 
 export function howToInstall(packages) {

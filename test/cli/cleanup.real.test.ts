@@ -1,8 +1,7 @@
 /** `junction cleanup` of tables that an nftables mode left, in a real kernel. */
-import { rm } from 'node:fs/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { RunResult } from '../../src/system/processes.ts';
-import { buildProgram } from '../modes/prerequisites/program.ts';
+import { JUNCTION } from '../support/programs.ts';
 import { inside, output } from '../system/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../system/support/namespace.ts';
 
@@ -23,12 +22,7 @@ table ip6 kube-proxy {
 const RUNNING = 'A Junction is running here and will write its tables again: stop it first.';
 
 describe('tables of nftables', () => {
-  let script = '';
   let namespace: Namespace;
-  beforeAll(async () => {
-    script = await buildProgram('cleanup');
-  });
-  afterAll(() => rm(script));
   beforeEach(async (context) => {
     requireNamespaces(context);
     namespace = await openNamespace();
@@ -37,7 +31,7 @@ describe('tables of nftables', () => {
   afterEach(() => namespace.close());
 
   const junction = (...args: readonly string[]): Promise<RunResult> =>
-    namespace.runner([process.execPath, script, ...args]);
+    namespace.runner([process.execPath, JUNCTION, ...args]);
   const ruleset = (): Promise<string> => output(namespace, 'nft', 'list', 'ruleset');
 
   test.each([['cleanup'], ['--cleanup']])("%s removes ours and kube-proxy's, and no others", async (word) => {
@@ -119,7 +113,7 @@ describe('tables of nftables', () => {
        const socket = NetlinkSocket.open(NETLINK_NETFILTER);
        const place = { family: '${family}', table: 'junction-backstop' };
        await directChannel(socket).commit(transaction([{ kind: 'addTable', ...place, isOwned: true }]));
-       const argv = ${JSON.stringify([script, 'cleanup', ...(flags === '' ? [] : [flags])])};
+       const argv = ${JSON.stringify([JUNCTION, 'cleanup', ...(flags === '' ? [] : [flags])])};
        const { status, stdout } = spawnSync(process.execPath, argv, { encoding: 'utf8' });
        console.log(JSON.stringify({ status, lines: stdout.trimEnd().split('\\n') }));`,
     );

@@ -1,7 +1,6 @@
 /** The DaemonSet that deletes Junction's tables on every node: its containers, in a kernel, beside what answers as kube-proxy does. */
-import { rm } from 'node:fs/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { buildProgram } from '../modes/prerequisites/program.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { JUNCTION } from '../support/programs.ts';
 import { inside, output } from '../system/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../system/support/namespace.ts';
 import { at, listAt, podOf, readObjects, readText } from './chart.ts';
@@ -20,7 +19,7 @@ test('may do no more than it needs, and needs no shell', () => {
 });
 
 /** Runs inside the namespace, where kube-proxy's ports are free. */
-function steps(program: string, initArgs: readonly string[], mainArgs: readonly string[]): string {
+function steps(initArgs: readonly string[], mainArgs: readonly string[]): string {
   return `
 import { spawn, spawnSync } from 'node:child_process';
 import { createServer } from 'node:http';
@@ -30,7 +29,7 @@ const serve = (port, answer) => new Promise((resolve) => {
   createServer((request, response) => response.end(answer(request.url))).listen(port, '127.0.0.1', resolve).unref();
 });
 function start(args) {
-  const child = spawn(process.execPath, [${JSON.stringify(program)}, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [${JSON.stringify(JUNCTION)}, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   let text = '';
   const ended = new Promise((resolve) => child.on('close', (code) => resolve(code)));
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => { text += chunk; });
@@ -62,12 +61,7 @@ process.exit(0);`;
 }
 
 describe('the containers', () => {
-  let program = '';
   let namespace: Namespace;
-  beforeAll(async () => {
-    program = await buildProgram('cleanup-pod');
-  });
-  afterAll(() => rm(program));
   beforeEach(async (context) => {
     requireNamespaces(context);
     namespace = await openNamespace();
@@ -77,11 +71,7 @@ describe('the containers', () => {
 
   test('wait until kube-proxy has written its rules, delete what is Junction’s, and stay', async () => {
     const args = (kind: string): readonly string[] => listAt(pod, kind, 0, 'args').map(String);
-    const found = await inside(
-      namespace,
-      'cleanup-steps',
-      steps(program, args('initContainers'), args('containers')),
-    );
+    const found = await inside(namespace, 'cleanup-steps', steps(args('initContainers'), args('containers')));
     const all = ['table ip junction', 'table ip6 junction', 'table ip kube-proxy'];
     expect(found).toMatchObject({
       before: all,

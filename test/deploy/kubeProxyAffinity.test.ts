@@ -112,7 +112,6 @@ describe('whatever affinity kube-proxy has', () => {
           admits(affinity, node, of) && of['service-proxy'] === undefined,
         );
       }),
-      { numRuns: 500 },
     );
   });
 
@@ -126,7 +125,6 @@ describe('whatever affinity kube-proxy has', () => {
         expect(back).toEqual(before);
         expect(patched('include', back)).toEqual(before);
       }),
-      { numRuns: 500 },
     );
   });
 });

@@ -36,7 +36,7 @@ describe.each(['iptables', 'nftables'])("a node's connection to the API server, 
       expect(before.text).toMatch(/^api-server +ok/m);
       expect(before.exitCode).toBe(0);
 
-      await server.close();
+      server.close();
       await eventually('it notices', async () => (await doctor()).text.includes('cannot be watched'));
       const answered = await doctor();
       expect(answered.exitCode).toBe(1);

@@ -13,17 +13,11 @@ import { decide } from '../../src/plan/decide.ts';
 import { insteadIn } from '../scenarios/expectations.ts';
 import { cluster, settings } from '../scenarios/randomCluster.ts';
 import { subjectsOf } from '../scenarios/randomPackets.ts';
-import {
-  family as anyFamily,
-  numRuns,
-  type RandomWorld,
-  seed,
-  startProxy,
-  TIMEOUT,
-} from '../scenarios/randomRun.ts';
+import { family as anyFamily, type RandomWorld, startProxy, TIMEOUT } from '../scenarios/randomRun.ts';
 import { NODE1 } from '../scenarios/scenario.ts';
 import { fakeMode, MECHANISMS, writtenSubject } from './mechanisms.ts';
 import type { Mechanism } from '../../src/modes/deviations.ts';
+import { numRuns, seed } from '../support/randomCases.ts';
 
 const mechanism = fc.constantFrom(...MECHANISMS);
 const world = fc.record({ family: anyFamily, settings, cluster });

@@ -4,10 +4,10 @@
  */
 import { afterAll, beforeEach, describe, expect, type RunnerTask, test } from 'vitest';
 import { runInGuest } from '../../lab/guest/machine.ts';
+import { testProgram } from '../support/programs.ts';
 import { requireGuest } from '../support/uml/guest.ts';
 import { allTests } from './allTests.ts';
 import { type Boot, GuestRun } from './guestRun.ts';
-import { buildGuestPrograms } from './programs.ts';
 import { testKey } from './report.ts';
 import type { GuestSuite } from './suite.ts';
 
@@ -48,15 +48,8 @@ export function testInGuest(suites: readonly GuestSuite[]): void {
 function bootFor(keys: ReadonlySet<string>): Boot {
   const numbers = allTests().flatMap((each, number) => (keys.has(testKey(each)) ? [String(number)] : []));
   if (numbers.length < keys.size) throw new Error('there is a test here that the guest does not know');
-  return async (onLine) => {
-    const programs = await buildGuestPrograms();
-    try {
-      const options = { modules: MODULES, timeoutMs: LIMIT_MS, onLine };
-      return await runInGuest(programs.main, { ...options, arguments: numbers });
-    } finally {
-      await programs.remove();
-    }
-  };
+  return (onLine) =>
+    runInGuest(testProgram('guest'), { modules: MODULES, timeoutMs: LIMIT_MS, onLine, arguments: numbers });
 }
 
 /** `vitest -t` selects some tests, and the guest need not run the others. */

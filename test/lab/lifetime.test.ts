@@ -5,7 +5,7 @@ import { AgentProcess } from '../../lab/agentProcess.ts';
 import { Lab } from '../../lab/lab.ts';
 import { TOOL_PATH } from '../../lab/tools.ts';
 import { HOST_NAMES } from '../../lab/topology.ts';
-import { buildOwner, firstLine, startProgram } from './program.ts';
+import { copyOwner, firstLine, startProgram } from './program.ts';
 import { requireLab } from './requireLab.ts';
 
 beforeEach((context) => requireLab(context));
@@ -29,7 +29,7 @@ test('nothing remains after close, and nothing was made in the machine’s own n
 
 test('nothing remains after the owner is killed with kill -9', async () => {
   const before = machineNetwork();
-  const built = await buildOwner();
+  const built = copyOwner();
   onTestFinished(() => built.remove());
   const owner = startProgram([process.execPath, built.file, 'wait']);
   onTestFinished(() => void owner.kill('SIGKILL'));

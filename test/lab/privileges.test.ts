@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type DenialFacts, explainDenial } from '../../lab/denial.ts';
 import { labAccess, whyNoLab } from '../../lab/privileges.ts';
-import { buildOwner, firstLine, startProgram } from './program.ts';
+import { copyOwner, firstLine, startProgram } from './program.ts';
 import { requireLab } from './requireLab.ts';
 
 const NOBODY = '65534';
@@ -17,7 +17,7 @@ describe('with no rights at all', () => {
       expect(labAccess()).toEqual({ kind: 'direct' });
       return;
     }
-    const built = await buildOwner();
+    const built = copyOwner();
     onTestFinished(() => built.remove());
     const asNobody = [
       'setpriv',

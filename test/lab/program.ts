@@ -1,33 +1,22 @@
-/** Programs that own a lab, built as the product is built: a bundle with the agent beside it. */
+/** A program that owns a lab, with the agent beside it, where any user can read both. */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { testProgram } from '../support/programs.ts';
 
 export interface Built {
   readonly file: string;
   remove(): void;
 }
 
-export async function buildOwner(): Promise<Built> {
+export function copyOwner(): Built {
   const folder = mkdtempSync(join(tmpdir(), 'junction-lab-'));
   chmodSync(folder, 0o755); // another user runs it
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
-  await build({
-    entryPoints: {
-      owner: fileURLToPath(new URL('./owner.ts', import.meta.url)),
-      'lab-agent': fileURLToPath(new URL('../../lab/agent/main.ts', import.meta.url)),
-    },
-    outdir: folder,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    external: ['esbuild'],
-    logLevel: 'silent',
-  });
+  for (const name of ['owner', 'lab-agent'] as const)
+    cpSync(testProgram(name), join(folder, `${name}.js`), { dereference: true });
   return { file: join(folder, 'owner.js'), remove: () => rmSync(folder, { recursive: true }) };
 }
 

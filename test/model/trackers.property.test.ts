@@ -70,7 +70,6 @@ test('services', () => {
       expect(new Set(tracker.keys())).toEqual(new Set(fresh.keys()));
       for (const key of fresh.keys()) expect(tracker.portsOf(key)).toEqual(fresh.portsOf(key));
     }),
-    { numRuns: 300 },
   );
 });
 
@@ -113,6 +112,5 @@ test('slices', () => {
         expect(printEndpoints(tracker.endpointsOf(key))).toEqual(printEndpoints(fresh.endpointsOf(key)));
       }
     }),
-    { numRuns: 300 },
   );
 });

@@ -99,7 +99,6 @@ describe('a service port as bytes', () => {
         expect(decodeServicePort(bytes)).toEqual(port);
         expect(decodeServicePortId(bytes)).toBe(port.id);
       }),
-      { numRuns: 500 },
     );
   });
 
@@ -136,7 +135,6 @@ describe('a service port as bytes', () => {
         // What is read is a service port: it can be written again.
         if (port) expect(decodeServicePort(encode(port))).toEqual(port);
       }),
-      { numRuns: 3000 },
     );
   });
 

@@ -4,17 +4,8 @@ import { describe, expect, test } from 'vitest';
 import type { Plan } from '../../src/plan/types.ts';
 import { FakeIpvsNode, walkedIpvs } from './ipvsWalk.ts';
 import { cluster, settings } from './randomCluster.ts';
-import {
-  changes,
-  disagreementsWith,
-  family,
-  numRuns,
-  seed,
-  startProxy,
-  syncAll,
-  tellChange,
-  TIMEOUT,
-} from './randomRun.ts';
+import { changes, disagreementsWith, family, startProxy, syncAll, tellChange, TIMEOUT } from './randomRun.ts';
+import { numRuns, seed } from '../support/randomCases.ts';
 
 function disagreements(plan: Plan, node: FakeIpvsNode): readonly string[] {
   const { snapshot } = node;

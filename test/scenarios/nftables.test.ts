@@ -2,13 +2,12 @@
  * Every scenario with real packets through the nftables mode, on this machine's own kernel; and what is read from the kernel
  * for a packet says what becomes of it, and which elements count it.
  */
-import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { FAMILIES } from '../../src/model/ip.ts';
 import type { WalkResult } from '../../src/modes/walk.ts';
 import { GuestNode } from '../guest/guestNode.ts';
-import { buildGuestPrograms, type GuestPrograms } from '../guest/programs.ts';
 import { useLab } from '../lab/requireLab.ts';
+import { testProgram } from '../support/programs.ts';
 import { SCENARIOS } from './cases/index.ts';
 import { explainedRows } from './explained.ts';
 import { PacketSender } from './labPackets.ts';
@@ -16,16 +15,11 @@ import { printWalk } from './nftablesWalk.ts';
 import { type Fate, printRow, type Row, targetAt } from './packets.ts';
 
 const lab = useLab();
-let programs: GuestPrograms | undefined;
 let node: GuestNode | undefined;
 let sender: PacketSender | undefined;
 
-beforeAll(async () => {
-  programs = await buildGuestPrograms();
-});
 afterAll(async () => {
   await node?.close();
-  await programs?.remove();
 });
 
 interface Expected {
@@ -35,8 +29,7 @@ interface Expected {
 }
 
 test.each(SCENARIOS)('$name', async (scenario) => {
-  if (!programs) throw new Error('the program for node1 was not built');
-  node ??= await GuestNode.start(lab(), 'nftables', join(dirname(programs.main), 'node.js'));
+  node ??= await GuestNode.start(lab(), 'nftables', testProgram('node'));
   sender ??= new PacketSender(lab());
   const fates = await node.apply(scenario);
   const walks = await node.walk(scenario.rows);

@@ -1,12 +1,11 @@
 /** What another program does to packets or to our table, with real packets: the reader of the kernel says it. */
-import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { prefixed } from '../../lab/prefixed.ts';
 import type { TraceStep, WalkResult } from '../../src/modes/walk.ts';
 import { run } from '../../src/system/processes.ts';
 import { GuestNode } from '../guest/guestNode.ts';
-import { buildGuestPrograms, type GuestPrograms } from '../guest/programs.ts';
 import { useLab } from '../lab/requireLab.ts';
+import { testProgram } from '../support/programs.ts';
 import { requireNft } from '../modes/nftables/rules/requireNft.ts';
 import { PacketSender } from './labPackets.ts';
 import { printWalk } from './nftablesWalk.ts';
@@ -15,15 +14,10 @@ import { type Fate, printRow, type Row } from './packets.ts';
 import { scenario } from './scenario.ts';
 
 const lab = useLab();
-let programs: GuestPrograms | undefined;
 let node: GuestNode | undefined;
 
-beforeAll(async () => {
-  programs = await buildGuestPrograms();
-});
 afterAll(async () => {
   await node?.close();
-  await programs?.remove();
 });
 
 const OBJECTS = [
@@ -125,8 +119,7 @@ const DEEDS: readonly Deed[] = [
 
 test.for(DEEDS)('$name', async ({ commands, packets, stoppedBy = [] }, context) => {
   requireNft(context);
-  if (!programs) throw new Error('the program for node1 was not built');
-  node ??= await GuestNode.start(lab(), 'nftables', join(dirname(programs.main), 'node.js'));
+  node ??= await GuestNode.start(lab(), 'nftables', testProgram('node'));
   const nft = async (command: string): Promise<void> => {
     const inside = prefixed(run, ['nsenter', `--net=/proc/${lab().host('node1').pid}/ns/net`]);
     const { code, stderr } = await inside(['nft', command]);

@@ -17,14 +17,13 @@ import {
   changes,
   disagreementsWith,
   family,
-  numRuns,
   type RandomWorld,
-  seed,
   startProxy,
   syncAll,
   tellChange,
   TIMEOUT,
 } from './randomRun.ts';
+import { numRuns, seed } from '../support/randomCases.ts';
 
 interface Start extends RandomWorld {
   readonly kernel: FakeNftKernel;

@@ -14,15 +14,14 @@ import {
   changes,
   disagreementsWith,
   family,
-  numRuns,
   type RandomWorld,
-  seed,
   startProxy,
   syncAll,
   tellChange,
   TIMEOUT,
 } from './randomRun.ts';
 import { rulesWriter } from './rulesNode.ts';
+import { numRuns, seed } from '../support/randomCases.ts';
 
 const layout = fc.constantFrom(...LAYOUT_NAMES);
 

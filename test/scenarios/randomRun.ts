@@ -11,10 +11,8 @@ import { decided, insteadIn } from './expectations.ts';
 import { printRow, type Subject } from './packets.ts';
 import { nodeIn, type RandomCluster, type Slot, slot, SLOTS, zone } from './randomCluster.ts';
 import { subjectsOf } from './randomPackets.ts';
+import { numRuns } from '../support/randomCases.ts';
 
-/** For a longer search: JUNCTION_SEED=7 JUNCTION_RUNS=3000. */
-export const seed = Number(process.env['JUNCTION_SEED'] ?? 20_250_601);
-export const numRuns = Number(process.env['JUNCTION_RUNS'] ?? 200);
 export const TIMEOUT = 300_000 + 4000 * numRuns;
 
 export const family = fc.constantFrom(...FAMILIES);

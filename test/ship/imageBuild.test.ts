@@ -157,7 +157,7 @@ describe('in a checkout', () => {
       env: { ...safe, HOME: folder },
     });
     expect(code).toBe(1);
-    expect(output).toContain('Programs of these packages are missing: mmdebstrap.');
+    expect(output).toMatch(/Programs of these packages are missing:\n {2}mmdebstrap /);
     expect(output).toContain('sudo apt-get install -y mmdebstrap');
   });
 

@@ -57,6 +57,7 @@ beforeEach(() => {
   write('package-lock.json', JSON.stringify({ version: VERSION }));
   write('src/version.ts', `export const VERSION = '${VERSION}';\n`);
   write('deploy/chart/junction/Chart.yaml', `name: junction\nversion: ${VERSION}\n`);
+  write('.ci/run', 'exec npm test\n');
   for (const name of ['manifests', 'migration', 'monitoring']) write(`deploy/${name}/a.yaml`, 'a: 1\n');
   write(
     'CHANGELOG.md',

@@ -22,7 +22,7 @@ export function findTool(name: Tool): string | undefined {
 export function requireTool(name: Tool, context: Pick<TestContext, 'skip'>): string {
   const path = findTool(name);
   if (path !== undefined) return path;
-  const reason = `${name} is missing: npm test as root on Debian unpacks it; or install the package prometheus`;
+  const reason = `${name} is missing: npm run test:ship as root on Debian unpacks it; or install the package prometheus`;
   if (process.env['CI'] === 'true') throw new Error(reason);
   context.skip(reason);
   throw new Error(reason);

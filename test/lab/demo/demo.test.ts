@@ -6,11 +6,11 @@ import type { ServiceRow } from '../../../src/explain/types.ts';
 import { requireLab } from '../requireLab.ts';
 import { edit } from './edit.ts';
 import { expectTable } from './table.ts';
-import { AS_NOBODY, type BuiltDemo, buildDemo, processesIn, RunningDemo } from './program.ts';
+import { AS_NOBODY, type BuiltDemo, copyDemo, processesIn, RunningDemo } from './program.ts';
 
 let built: BuiltDemo;
-beforeAll(async () => {
-  built = await buildDemo();
+beforeAll(() => {
+  built = copyDemo();
 });
 afterAll(() => built.remove());
 beforeEach((context) => requireLab(context));

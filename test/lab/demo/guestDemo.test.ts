@@ -3,15 +3,15 @@ import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { requireGuest } from '../../support/uml/guest.ts';
-import { type BuiltDemo, buildDemo, RunningDemo } from './program.ts';
+import { type BuiltDemo, copyDemo, RunningDemo } from './program.ts';
 import { edit } from './edit.ts';
 import { expectTable } from './table.ts';
 
 const PROGRAMS = ['unshare', 'nsenter', 'setpriv', 'ip', 'iptables-legacy', 'ip6tables-legacy'];
 
 let built: BuiltDemo;
-beforeAll(async () => {
-  built = await buildDemo();
+beforeAll(() => {
+  built = copyDemo();
 });
 afterAll(() => built.remove());
 beforeEach((context) => requireGuest(context, PROGRAMS));

@@ -1,4 +1,4 @@
-/** The demo as it is built, in a folder that any user can read, with processes that can be found again. */
+/** The demo that the build made, in a folder that any user can read, with processes that can be found again. */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import {
@@ -14,7 +14,6 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import { build } from 'esbuild';
 import { vi } from 'vitest';
 import manifest from '../../../package.json' with { type: 'json' };
 
@@ -28,34 +27,21 @@ export interface BuiltDemo {
   remove(): void;
 }
 
-export async function buildDemo(): Promise<BuiltDemo> {
+export function copyDemo(): BuiltDemo {
   const folder = mkdtempSync(join(tmpdir(), 'junction-demo-'));
   chmodSync(folder, 0o755);
   for (const path of [
     'package.json',
     'bin',
     'examples',
-    'dist/page',
+    ...['demo.js', 'junction.js', 'junction', 'lab-agent.js', 'netlink-worker.js', 'page'].map(
+      (name) => `dist/${name}`,
+    ),
     ...PACKAGES.map((name) => `node_modules/${name}`),
   ]) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     cpSync(join(ROOT, path), join(folder, path), { recursive: true });
   }
-  await build({
-    absWorkingDir: ROOT,
-    entryPoints: {
-      junction: 'src/cli/bin.ts',
-      demo: 'lab/demo/main.ts',
-      'lab-agent': 'lab/agent/main.ts',
-      'netlink-worker': 'src/netlink/worker/main.ts',
-    },
-    outdir: join(folder, 'dist'),
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    packages: 'external',
-    logLevel: 'silent',
-  });
   return {
     folder,
     examples: join(folder, 'examples'),

@@ -2,11 +2,11 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { requireLab } from '../requireLab.ts';
-import { type BuiltDemo, buildDemo, processesIn, RunningDemo } from './program.ts';
+import { type BuiltDemo, copyDemo, processesIn, RunningDemo } from './program.ts';
 
 let built: BuiltDemo;
-beforeAll(async () => {
-  built = await buildDemo();
+beforeAll(() => {
+  built = copyDemo();
 });
 afterAll(() => built.remove());
 beforeEach((context) => requireLab(context));

@@ -64,7 +64,6 @@ describe.each(PROJECTORS)('%s', (_, projector) => {
           expect(message).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}]/u);
         }
       }),
-      { numRuns: 500 },
     );
   });
 

@@ -14,11 +14,12 @@ import { service, slice } from '../../scenarios/objects.ts';
 import { printRow } from '../../scenarios/packets.ts';
 import { cluster, settings } from '../../scenarios/randomCluster.ts';
 import { subjectsOf } from '../../scenarios/randomPackets.ts';
-import { family as anyFamily, numRuns, seed, startProxy, TIMEOUT } from '../../scenarios/randomRun.ts';
+import { family as anyFamily, startProxy, TIMEOUT } from '../../scenarios/randomRun.ts';
 import { rulesWriter } from '../../scenarios/rulesNode.ts';
 import { ip, NODE1, proxyOf, type Scenario, scenario } from '../../scenarios/scenario.ts';
 import { ALL_TABLES, FAKE_SETTINGS, fakeReader } from './fakeReader.ts';
 import { LAYOUT_NAMES } from './rules/layoutNames.ts';
+import { numRuns, seed } from '../../support/randomCases.ts';
 
 async function written(
   family: Family,

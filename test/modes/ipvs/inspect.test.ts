@@ -13,8 +13,9 @@ import { service, slice } from '../../scenarios/objects.ts';
 import { printRow } from '../../scenarios/packets.ts';
 import { cluster, settings } from '../../scenarios/randomCluster.ts';
 import { subjectsOf } from '../../scenarios/randomPackets.ts';
-import { family as anyFamily, numRuns, seed, startProxy, TIMEOUT } from '../../scenarios/randomRun.ts';
+import { family as anyFamily, startProxy, TIMEOUT } from '../../scenarios/randomRun.ts';
 import { ip, NODE1, proxyOf, type Scenario, scenario } from '../../scenarios/scenario.ts';
+import { numRuns, seed } from '../../support/randomCases.ts';
 
 const CASES = SCENARIOS.flatMap((each) =>
   FAMILIES.filter((family) => each.rows.some((row) => row.family === family)).map((family) => ({

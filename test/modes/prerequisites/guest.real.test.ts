@@ -1,9 +1,8 @@
 /** `junction check --proxy-mode ipvs` in a kernel that has IPVS; one of our own, booted once for all that is asked. */
-import { rm } from 'node:fs/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Check } from '../../../src/modes/prerequisites/check.ts';
+import { JUNCTION } from '../../support/programs.ts';
 import { jsonFromGuest, requireGuest, whyNoGuest } from '../../support/uml/guest.ts';
-import { buildProgram } from './program.ts';
 
 const PROGRAMS = ['ipvsadm', 'ipset', 'ip', 'iptables'];
 
@@ -32,19 +31,14 @@ interface Steps {
 }
 
 describe('in a kernel that has IPVS', () => {
-  let script: string | undefined;
   let steps: Steps;
   beforeEach((context) => requireGuest(context, PROGRAMS));
   beforeAll(async () => {
     if (whyNoGuest(PROGRAMS) !== undefined) return;
-    script = await buildProgram('checkInGuest');
-    const source = `process.env.JUNCTION_SCRIPT = ${JSON.stringify(script)};
+    const source = `process.env.JUNCTION_SCRIPT = ${JSON.stringify(JUNCTION)};
       await import('./test/modes/prerequisites/guestSteps.ts');`;
     steps = (await jsonFromGuest('preflight', source, { timeoutMs: 600_000 })) as Steps;
   }, 660_000);
-  afterAll(async () => {
-    if (script !== undefined) await rm(script);
-  });
 
   const troubles = ({ checks }: Answer): readonly string[] =>
     checks.filter(({ state }) => state !== 'present').map(({ state, subject }) => `${state} ${subject}`);

@@ -1,10 +1,9 @@
 /** `junction check` on the real kernel, in a network namespace: what it says, and that it leaves nothing behind. */
-import { rm } from 'node:fs/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Check } from '../../../src/modes/prerequisites/check.ts';
 import type { Argv, RunResult } from '../../../src/system/processes.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../system/support/namespace.ts';
-import { buildProgram } from './program.ts';
+import { JUNCTION } from '../../support/programs.ts';
 
 interface Answer {
   readonly code: number | null;
@@ -13,12 +12,7 @@ interface Answer {
 }
 
 describe('in a network namespace', () => {
-  let script = '';
   let namespace: Namespace;
-  beforeAll(async () => {
-    script = await buildProgram('check');
-  });
-  afterAll(() => rm(script));
   beforeEach(async (context) => {
     requireNamespaces(context);
     namespace = await openNamespace();
@@ -26,7 +20,7 @@ describe('in a network namespace', () => {
   afterEach(() => namespace.close());
 
   function junction(...args: readonly string[]): Promise<RunResult> {
-    return namespace.runner([process.execPath, script, ...args]);
+    return namespace.runner([process.execPath, JUNCTION, ...args]);
   }
 
   async function check(...args: readonly string[]): Promise<Answer> {
@@ -127,7 +121,7 @@ describe('in a network namespace', () => {
   });
 
   it('without the right to change the network: that, and nothing else', async () => {
-    const words = ['--bounding-set=-net_admin', '--inh-caps=-all', '--', process.execPath, script];
+    const words = ['--bounding-set=-net_admin', '--inh-caps=-all', '--', process.execPath, JUNCTION];
     const { code, stdout } = await namespace.runner(['setpriv', ...words, 'check', '--output=json']);
     expect(code).toBe(1);
     const { checks } = JSON.parse(stdout) as Answer;

@@ -117,7 +117,6 @@ describe('addresses', () => {
         const expected = ipBytes(ip);
         expect([...bytes]).toEqual([0, ...expected, ...new Uint8Array(17 - expected.length)]);
       }),
-      { numRuns: 1000 },
     );
   });
 

@@ -55,7 +55,6 @@ export function fuzz(decoders: readonly Decoder[]): void {
             expect(outcome(decoder, bytes)).toEqual(OUTCOMES);
           },
         ),
-        { numRuns: 300 },
       );
     });
 
@@ -70,7 +69,6 @@ export function fuzz(decoders: readonly Decoder[]): void {
             expect(outcome(decoder, bytes)).toEqual(OUTCOMES);
           },
         ),
-        { numRuns: 300 },
       );
     });
 
@@ -79,7 +77,6 @@ export function fuzz(decoders: readonly Decoder[]): void {
         fc.property(fc.uint8Array({ maxLength: 400 }), (bytes) => {
           expect(outcome(decoder, bytes)).toEqual(OUTCOMES);
         }),
-        { numRuns: 300 },
       );
     });
   });

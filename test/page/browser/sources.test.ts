@@ -7,7 +7,7 @@ import { writeExampleBundle } from '../../cli/bundleFile.ts';
 import { UiProgram } from '../../cli/uiProgram.ts';
 import { ROOT } from '../../house/sources.ts';
 import { edit } from '../../lab/demo/edit.ts';
-import { type BuiltDemo, buildDemo, RunningDemo } from '../../lab/demo/program.ts';
+import { type BuiltDemo, copyDemo, RunningDemo } from '../../lab/demo/program.ts';
 import { requireLab } from '../../lab/requireLab.ts';
 import { FULL_STATUS } from '../../support/fullStatus.ts';
 import { type Chromium, startChromium, whyNoChromium } from './support/chromium.ts';
@@ -111,8 +111,8 @@ test('a bundle: every view, without an error, and it says that it is no live one
 
 describe('npm start', () => {
   let built: BuiltDemo;
-  beforeAll(async () => {
-    built = await buildDemo();
+  beforeAll(() => {
+    built = copyDemo();
   });
   afterAll(() => built.remove());
   beforeEach((context) => requireLab(context));

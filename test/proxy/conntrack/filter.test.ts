@@ -79,7 +79,6 @@ test('whatever changed, and whatever flows there are', () => {
         expect(scan.end.examined).toBe(flows.filter(isAsked).length);
       },
     ),
-    { numRuns: Number(process.env['JUNCTION_RUNS'] ?? 1000) },
   );
 });
 

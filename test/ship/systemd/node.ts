@@ -24,7 +24,7 @@ export interface Result {
 export function whyNoSystemd(): string | undefined {
   const isWholeMachine = /^\s*0\s+0\s+4294967295\s*$/.test(readFileSync('/proc/self/uid_map', 'utf8'));
   if (process.geteuid?.() !== 0 || !isWholeMachine)
-    return 'To boot systemd in namespaces takes root, not that of a user namespace: sudo npm test';
+    return 'To boot systemd in namespaces takes root, not that of a user namespace: sudo npm run test:ship';
   if (process.arch !== 'x64')
     return `The package that is tested is for x64, and this machine is ${process.arch}.`;
   return whyNoLab();

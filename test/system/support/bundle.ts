@@ -1,6 +1,6 @@
 /** Node 20 runs no TypeScript, so a script that must run in another process is bundled first. */
 import { mkdirSync } from 'node:fs';
-import { rename } from 'node:fs/promises';
+import { rename, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 
@@ -20,24 +20,16 @@ export async function bundle(name: string, source: string): Promise<string> {
     outfile,
     logLevel: 'error',
   });
-  worker ??= bundleWorker(directory);
-  await worker;
+  link ??= linkWorker(directory);
+  await link;
   return outfile;
 }
 
-let worker: Promise<void> | undefined;
+let link: Promise<void> | undefined;
 
 /** The worker of netlink stands beside whatever may start it. By renaming, because other runs may be using the old one. */
-async function bundleWorker(directory: string): Promise<void> {
-  const outfile = join(directory, `netlink-worker-${process.pid}.mjs`);
-  await build({
-    entryPoints: [join(ROOT, 'src/netlink/worker/main.ts')],
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    external: ['koffi'],
-    outfile,
-    logLevel: 'error',
-  });
-  await rename(outfile, join(directory, 'netlink-worker.mjs'));
+async function linkWorker(directory: string): Promise<void> {
+  const fresh = join(directory, `netlink-worker-${process.pid}`);
+  await symlink(join(ROOT, 'dist/netlink-worker.js'), fresh);
+  await rename(fresh, join(directory, 'netlink-worker.mjs'));
 }

@@ -63,7 +63,7 @@ export class ApiNode {
 
   async close(): Promise<void> {
     for (const program of this.#programs) await program.close();
-    await this.server.close();
+    this.server.close();
     await rm(this.#directory, { recursive: true });
   }
 

@@ -1,13 +1,9 @@
 /** The owner's end of an API server that runs in a host of the lab. */
 import type { ChildProcess } from 'node:child_process';
-import { mkdtemp, rm, symlink } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
 import type { Host } from '../../../../lab/host.ts';
 import { toolEnvironment } from '../../../../lab/tools.ts';
 import type { ApiServerOptions } from '../../../support/apiServer/index.ts';
+import { testProgram } from '../../../support/programs.ts';
 import type { Operations } from './serverProgram.ts';
 
 interface Waiting {
@@ -21,24 +17,21 @@ type Message =
 
 export class RemoteApiServer {
   readonly #child: ChildProcess;
-  readonly #directory: string;
   readonly #waiting = new Map<number, Waiting>();
   #lastId = 0;
 
   static async start(host: Host, options: ApiServerOptions): Promise<RemoteApiServer> {
-    const directory = await mkdtemp(join(tmpdir(), 'junction-api-'));
-    const child = host.spawn([process.execPath, await buildProgram(directory), JSON.stringify(options)], {
+    const child = host.spawn([process.execPath, testProgram('api-server'), JSON.stringify(options)], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       env: toolEnvironment(),
     });
-    const server = new RemoteApiServer(child, directory);
+    const server = new RemoteApiServer(child);
     await server.#whenReady();
     return server;
   }
 
-  private constructor(child: ChildProcess, directory: string) {
+  private constructor(child: ChildProcess) {
     this.#child = child;
-    this.#directory = directory;
     child.on('message', (message: Message) => this.#receive(message));
     child.once('exit', () => this.#fail());
   }
@@ -54,9 +47,8 @@ export class RemoteApiServer {
     });
   }
 
-  async close(): Promise<void> {
+  close(): void {
     if (this.#child.connected) this.#child.disconnect();
-    await rm(this.#directory, { recursive: true, force: true });
   }
 
   #whenReady(): Promise<void> {
@@ -78,20 +70,4 @@ export class RemoteApiServer {
     for (const { reject } of this.#waiting.values()) reject(new Error('the API server has ended'));
     this.#waiting.clear();
   }
-}
-
-/** Beside it stand the certificates, where the source finds them too. */
-async function buildProgram(directory: string): Promise<string> {
-  const outfile = join(directory, 'server.mjs');
-  await build({
-    entryPoints: [fileURLToPath(new URL('./serverProgram.ts', import.meta.url))],
-    outfile,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    logLevel: 'error',
-  });
-  const certificates = new URL('../../../support/apiServer/certs', import.meta.url);
-  await symlink(fileURLToPath(certificates), join(directory, 'certs'));
-  return outfile;
 }

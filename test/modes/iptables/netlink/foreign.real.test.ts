@@ -1,10 +1,10 @@
 /** Chains and rules of other programs stay byte for byte as they are, under 1,000 random changes of both sides. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { FAMILIES } from '../../../../src/model/ip.ts';
-import { seed } from '../../../scenarios/randomRun.ts';
 import { inside } from '../../../system/support/inside.ts';
 import type { ForeignOutcome } from './support/foreignChanges.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../../system/support/namespace.ts';
+import { seed } from '../../../support/randomCases.ts';
 
 const CHANGES = 500;
 

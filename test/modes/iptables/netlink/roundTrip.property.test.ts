@@ -26,7 +26,6 @@ describe.each(FAMILIES.flatMap((family) => TABLES.map((table) => ({ family, tabl
           expect(ruleKey(back.rule)).toBe(ruleKey(each));
           expect(back.counters).toEqual(counted ?? { packets: 0, bytes: 0 });
         }),
-        { numRuns: 2000 },
       );
     });
 
@@ -37,7 +36,6 @@ describe.each(FAMILIES.flatMap((family) => TABLES.map((table) => ({ family, tabl
           const [first, ...others] = encoders.map((one) => again(one, family, each).rule);
           expect(others).toEqual(others.map(() => first));
         }),
-        { numRuns: 500 },
       );
     });
 
@@ -48,7 +46,6 @@ describe.each(FAMILIES.flatMap((family) => TABLES.map((table) => ({ family, tabl
           expect(again(encoder, family, once).rule).toEqual(once);
           expect(() => printRule(once)).not.toThrow();
         }),
-        { numRuns: 500 },
       );
     });
 

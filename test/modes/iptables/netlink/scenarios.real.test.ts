@@ -10,7 +10,7 @@ import type { KernelWriter } from '../../../../src/proxy/proxier.ts';
 import { SCENARIOS } from '../../../scenarios/cases/index.ts';
 import { FakeIptables } from '../../../scenarios/fakeIptables.ts';
 import { cluster, settings } from '../../../scenarios/randomCluster.ts';
-import { seed, startProxy, TIMEOUT } from '../../../scenarios/randomRun.ts';
+import { startProxy, TIMEOUT } from '../../../scenarios/randomRun.ts';
 import { rulesWriter } from '../../../scenarios/rulesNode.ts';
 import { proxyOf } from '../../../scenarios/scenario.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../../system/support/namespace.ts';
@@ -19,6 +19,7 @@ import { LAYOUT_NAMES } from '../rules/layoutNames.ts';
 import { compareInside, randomRules } from './support/compareInside.ts';
 import type { RestoreCase } from './support/compareRules.ts';
 import { together, withNames } from './support/together.ts';
+import { seed } from '../../../support/randomCases.ts';
 
 let namespace: Namespace;
 beforeAll(async () => {

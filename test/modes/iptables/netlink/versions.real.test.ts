@@ -2,11 +2,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { FAMILIES } from '../../../../src/model/ip.ts';
 import type { DIALECTS } from '../../../../src/modes/iptables/netlink/dialect.ts';
-import { seed, TIMEOUT } from '../../../scenarios/randomRun.ts';
+import { TIMEOUT } from '../../../scenarios/randomRun.ts';
 import { inside } from '../../../system/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../../system/support/namespace.ts';
 import { compareInside, randomRules } from './support/compareInside.ts';
 import { otherVersion } from './support/versions.ts';
+import { seed } from '../../../support/randomCases.ts';
 
 const VERSIONS: readonly { readonly version: string; readonly dialect: keyof typeof DIALECTS }[] = [
   { version: '1.8.7', dialect: '1.8.7' },

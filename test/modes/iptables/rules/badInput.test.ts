@@ -264,7 +264,6 @@ describe.each([
         }
         expect(healthyPart(rules, own)).toEqual(expected);
       }),
-      { numRuns: 250 },
     );
   });
 });

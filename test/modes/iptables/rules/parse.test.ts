@@ -254,6 +254,5 @@ test('whatever is read prints to what is read again', () => {
       const again = parseSave(`*nat\n:C - [0:0]\n${line}\nCOMMIT\n`).get('nat')?.get('C')?.rules[0];
       expect(again && printRule(again)).toBe(printRule(rule));
     }),
-    { numRuns: 2000 },
   );
 });

@@ -45,7 +45,6 @@ test('without faults, after every sync', async () => {
         expect(harness.meaning).toEqual(await harness.fromScratch());
       }
     }),
-    { numRuns: 120 },
   );
 }, 600_000);
 
@@ -86,7 +85,6 @@ test('with restores that fail one time in ten', async () => {
         expect(harness.meaning).toEqual(await harness.fromScratch());
       },
     ),
-    { numRuns: 150 },
   );
 }, 600_000);
 

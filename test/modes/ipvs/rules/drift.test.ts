@@ -116,6 +116,5 @@ test('a look that finds nothing costs no compiling, and nothing of ours is ever 
         expect(await harness.syncFull()).toMatchObject({ repaired: [], objects: 0 });
       }
     }),
-    { numRuns: 100 },
   );
 });

@@ -17,7 +17,6 @@ test('without faults, after every sync', async () => {
       }
       await expectSettled(harness);
     }),
-    { numRuns: 100 },
   );
 });
 
@@ -33,7 +32,6 @@ test('with connections that keep endpoints on their way out', async () => {
       }
       await expectSettled(harness);
     }),
-    { numRuns: 100 },
   );
 });
 
@@ -55,7 +53,6 @@ test('with edits that the kernel refuses one time in ten', async () => {
       expect(report.refused.size).toBe(0);
       await expectSettled(harness);
     }),
-    { numRuns: 200 },
   );
 });
 
@@ -76,7 +73,6 @@ test('with a client that breaks at any edit or reading', async () => {
       await expectServed(harness);
       await expectSettled(harness);
     }),
-    { numRuns: 150 },
   );
 });
 
@@ -115,7 +111,6 @@ test('killed at any edit, and started again without memory', async () => {
         await expectSettled(harness, FOREIGN_WORLD);
       },
     ),
-    { numRuns: 150 },
   );
 });
 

@@ -7,9 +7,7 @@ import { FakeNftKernel } from './fakeKernel.ts';
 import { Harness } from './harness.ts';
 import { outcomesOf, PACKETS, printPacket } from './packets.ts';
 import { printPlain } from './cluster.ts';
-
-/** For a longer search: JUNCTION_RUNS=3000. */
-const numRuns = Number(process.env['JUNCTION_RUNS'] ?? 100);
+import { numRuns } from '../../../support/randomCases.ts';
 
 const WEB = ['a/web 10.96.0.1 80@30080 ext=1.1.1.1', 'a/web-1 of web 80 | 10.244.0.1 node-a | 10.244.0.2'];
 

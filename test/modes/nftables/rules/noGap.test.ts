@@ -8,9 +8,7 @@ import { anySteps, perform, type Step } from './anySteps.ts';
 import type { FakeNftKernel } from './fakeKernel.ts';
 import { Harness, type HarnessOptions } from './harness.ts';
 import { outcomesIn, outcomesOf, PACKETS, printPacket } from './packets.ts';
-
-/** For a longer search: JUNCTION_RUNS=3000. */
-const numRuns = Number(process.env['JUNCTION_RUNS'] ?? 100);
+import { numRuns } from '../../../support/randomCases.ts';
 
 /** What somebody else breaks is broken, and a set of another kind begins empty. */
 const ORDINARY: ReadonlySet<Step['kind']> = new Set([

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { inside, output } from '../../../system/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../../system/support/namespace.ts';
 import { requireNft } from './requireNft.ts';
+import { numRuns as runs, seed } from '../../../support/randomCases.ts';
 
 let namespace: Namespace;
 beforeEach(async (context) => {
@@ -11,10 +12,6 @@ beforeEach(async (context) => {
   namespace = await openNamespace();
 });
 afterEach(() => namespace.close());
-
-/** For a longer search: JUNCTION_SEED=7 JUNCTION_RUNS=300. */
-const seed = Number(process.env['JUNCTION_SEED'] ?? 20_250_601);
-const runs = Number(process.env['JUNCTION_RUNS'] ?? 40);
 
 const FOREIGN = `
   add table ip foreign; add chain ip foreign base { type nat hook prerouting priority -90; };

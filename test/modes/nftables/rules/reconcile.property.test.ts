@@ -5,13 +5,12 @@ import { survivorOf } from '../../anySteps.ts';
 import { anySteps, perform } from './anySteps.ts';
 import { Killed } from './fakeKernel.ts';
 import { Harness } from './harness.ts';
+import { numRuns } from '../../../support/randomCases.ts';
 
 async function expectServed(harness: Harness): Promise<void> {
   expect(harness.world).toEqual(await harness.fromScratch());
 }
 
-/** For a longer search: JUNCTION_RUNS=3000. */
-const numRuns = Number(process.env['JUNCTION_RUNS'] ?? 150);
 const timeout = 60_000 + 200 * numRuns;
 
 test('without faults, after every sync', { timeout }, async () => {

@@ -131,7 +131,6 @@ test('whatever happened before, and wherever a process was killed', async () => 
       expect(machine.harness.world).toEqual(await machine.harness.fromScratch());
       await machine.settle();
     }),
-    { numRuns: 150 },
   );
 });
 

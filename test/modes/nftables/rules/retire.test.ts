@@ -8,9 +8,9 @@ import { anySteps, perform } from './anySteps.ts';
 import { CLIENT } from './clients.ts';
 import { FakeNftKernel } from './fakeKernel.ts';
 import { Harness } from './harness.ts';
+import { numRuns } from '../../../support/randomCases.ts';
 
 const LONG_MS = 60_000;
-const numRuns = Number(process.env['JUNCTION_RUNS'] ?? 60);
 
 const slice = (size: number): string =>
   `a/x-1 of x 80 ${Array.from({ length: size }, (_, n) => `| 10.1.0.${n + 1} node-b`).join(' ')}`;

@@ -6,6 +6,7 @@ import { ip } from '../../../plan/given.ts';
 import { survivorOf } from '../../anySteps.ts';
 import { anySteps, perform, tamper, TAMPERINGS } from './anySteps.ts';
 import { Harness } from './harness.ts';
+import { numRuns } from '../../../support/randomCases.ts';
 
 const WORLD = [
   'a/x 10.96.0.1 80@30080 affinity=60 lb=1.1.1.1 ranges=9.9.0.0/16',
@@ -21,7 +22,6 @@ async function started(): Promise<Harness> {
   return harness;
 }
 
-const numRuns = Number(process.env['JUNCTION_RUNS'] ?? 150);
 const timeout = 60_000 + 200 * numRuns;
 
 describe('a table as it was written', () => {

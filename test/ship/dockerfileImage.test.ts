@@ -3,9 +3,9 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { script } from '../ship/scripts.ts';
-import { treeOf } from '../ship/tree.ts';
-import { at, listAt, podOf, ROOT, readText, renderObjects } from './chart.ts';
+import { script } from './scripts.ts';
+import { treeOf } from './tree.ts';
+import { at, listAt, podOf, ROOT, readText, renderObjects } from '../deploy/chart.ts';
 import { copiesOf, parseDockerfile, type Stage, valuesOf } from './dockerfile.ts';
 
 const { version } = JSON.parse(readText('package.json')) as { readonly version: string };
