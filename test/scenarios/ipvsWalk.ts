@@ -27,11 +27,12 @@ import { NODE1, node1Addresses } from './scenario.ts';
 export class FakeIpvsNode {
   readonly family: Family;
   readonly kernel: FakeIpvsKernel;
-  readonly iptables = new FakeIptables();
+  readonly iptables: FakeIptables;
   /** What readers asked for, and how much of it. */
   readonly asked: string[] = [];
 
-  constructor(family: Family) {
+  constructor(family: Family, iptables = new FakeIptables()) {
+    this.iptables = iptables;
     this.family = family;
     this.kernel = new FakeIpvsKernel(family);
   }

@@ -1,0 +1,103 @@
+/** What goes wrong between a mode and the kernel: the same for a kernel in memory and for a real one. */
+import type { IpvsClient, IpvsEdit } from '../../src/modes/ipvs/rules/client.ts';
+import type { NftClient } from '../../src/modes/nftables/rules/table.ts';
+import type { CommandRunner } from '../../src/system/processes.ts';
+
+/** The process is gone: nothing after this takes place. */
+export class Killed extends Error {
+  override name = 'Killed';
+}
+
+export class Faults {
+  /** `everything`, `deletions`, or a text: writes that contain it are refused. */
+  refused: string | undefined;
+  losesNextAnswer = false;
+  /** After so many writes the process is dead. */
+  stopsAfter = Number.POSITIVE_INFINITY;
+  /** After each write that took effect. */
+  onWrite: () => void = () => {};
+
+  refuses(write: string, isDeletion: boolean): boolean {
+    if (this.refused === 'everything') return true;
+    if (this.refused === 'deletions') return isDeletion;
+    return this.refused !== undefined && !isDeletion && write.includes(this.refused);
+  }
+
+  checkAlive(): void {
+    if (this.stopsAfter <= 0) throw new Killed('the process was killed');
+  }
+
+  /** True: the answer to this write is lost. */
+  written(): boolean {
+    this.stopsAfter--;
+    this.onWrite();
+    const isLost = this.losesNextAnswer;
+    this.losesNextAnswer = false;
+    return isLost;
+  }
+}
+
+export function faultyNft<Client extends NftClient>(client: Client, faults: Faults): Client {
+  const commit: NftClient['commit'] = async (transaction) => {
+    faults.checkAlive();
+    const isRefused = transaction.some((operation) =>
+      faults.refuses(JSON.stringify(operation), operation.kind.startsWith('delete')),
+    );
+    if (isRefused) return { state: 'refused', name: 'ENOMEM', operation: undefined };
+    const outcome = await client.commit(transaction);
+    if (outcome.state === 'done' && faults.written()) throw new Error('the answer was lost');
+    return outcome;
+  };
+  return new Proxy(client, {
+    get: (target, name) => {
+      if (name === 'commit') return commit;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
+export function faultyIpvs(client: IpvsClient, faults: Faults): IpvsClient {
+  return {
+    read: () => client.read(),
+    readDestinations: (servers) => client.readDestinations(servers),
+    apply: async (edits) => {
+      const outcomes = [];
+      for (const edit of edits) {
+        faults.checkAlive();
+        if (faults.refuses(JSON.stringify(edit), isDeletion(edit))) {
+          outcomes.push({ state: 'refused', name: 'ENOMEM' } as const);
+          continue;
+        }
+        outcomes.push(...(await client.apply([edit])));
+        if (faults.written()) throw new Error('the answer was lost');
+      }
+      return outcomes;
+    },
+  };
+}
+
+function isDeletion({ kind }: IpvsEdit): boolean {
+  return kind.startsWith('delete') || kind === 'unbind' || kind === 'destroySet';
+}
+
+/** A refused line of a restore: nothing of that restore takes effect, and the program names the line. */
+export function faultyRunner(runner: CommandRunner, faults: Faults): CommandRunner {
+  return async (argv, options = {}) => {
+    const isWrite = argv[0].endsWith('-restore');
+    if (!isWrite) return runner(argv, options);
+    faults.checkAlive();
+    const lines = (options.stdin ?? '').split('\n');
+    const refused = lines.findIndex(
+      (line) => /^[-:]/.test(line) && faults.refuses(line, /^-[DXF]/.test(line)),
+    );
+    if (refused >= 0) return ended(4, `line ${refused + 1}: RULE_APPEND failed (Cannot allocate memory)\n`);
+    const result = await runner(argv, options);
+    if (result.code !== 0 || !faults.written()) return result;
+    return { ...ended(0, ''), code: null, signal: 'SIGKILL' };
+  };
+}
+
+function ended(code: number, stderr: string) {
+  return { code, signal: null, stdout: '', stderr };
+}
