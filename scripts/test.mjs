@@ -20,6 +20,20 @@ const CHECKS = {
   'Checking types of the page': ['tsc', '--noEmit', '-p', 'page'],
   Linting: ['oxlint', '--type-aware', '--deny-warnings', 'src', 'lab', 'page', 'test', 'bench', 'scripts'],
   'Checking the format': ['biome', 'format'],
+  'Checking imports': ['../../scripts/layers.mjs'],
+  'Looking for code without users': ['knip', '--production', '--include', 'files,exports,types,duplicates'],
+  'Looking for copies': [
+    'jscpd',
+    '--min-lines',
+    '10',
+    '--min-tokens',
+    '60',
+    '--exit-code',
+    '1',
+    'src',
+    'page',
+  ],
+  'Checking samples and links in docs': ['../../scripts/docs.mjs', '--check'],
 };
 
 const NOT_SHIP = ['--project=!ship'];

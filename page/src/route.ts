@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { parseRoute, placeOf, type Route } from './address.ts';
 import { newEntry, noteScroll, restoreScroll } from './scrollMemory.ts';
 
-export { packetPath, servicePath } from './address.ts';
+export { servicePath } from './address.ts';
 
 const CHANGED = 'junction:route';
 /** Browsers refuse more than some hundred changes of the address in half a minute. */

@@ -287,15 +287,6 @@ export async function readUntilStable<Asked, Answer>(
   return answers;
 }
 
-/** The same for one table, in the calling thread. `what`: `the links`. */
-export function dump(socket: NetlinkSocket, what: string, request: NetlinkRequest): DumpReply {
-  for (let attempt = 0; attempt < READINGS; attempt++) {
-    const reply = socket.request({ ...request, flags: request.flags | NLM_F_DUMP });
-    if (reply.kind === 'refused' || !reply.interrupted) return reply;
-  }
-  throw changedTooOften(what);
-}
-
 function changedTooOften(what: string): JunctionError {
   const message = `netlink: ${what} changed during each of ${READINGS} readings`;
   return new JunctionError('NETLINK_FAILED', message);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { DiffReport } from '../../src/diff/types.ts';
 import type { Argv } from '../../src/system/processes.ts';
-import { ROOT } from '../house/sources.ts';
+import { ROOT } from '../support/checkout.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../system/support/namespace.ts';
 import { useFiles } from './files.ts';
 import { plannerFor } from './plan.ts';

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { hasCapability } from '../../src/modes/prerequisites/capabilities.ts';
-import { ROOT } from '../house/sources.ts';
+import { ROOT } from '../support/checkout.ts';
 
 const PROGRAM = [process.execPath, join(ROOT, 'bin/junction')];
 const WITHOUT = hasCapability(readFileSync('/proc/self/status', 'utf8'), 'NET_ADMIN')

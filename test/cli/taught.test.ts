@@ -5,8 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { COMMANDS, flagsElsewhere, commandFlags } from '../../src/cli/commands.ts';
 import { parseCommandLine } from '../../src/config/commandLine.ts';
 import { parseOptions } from '../../lab/demo/options.ts';
-import { PAGES } from '../house/pages.ts';
-import { ROOT } from '../house/sources.ts';
+import { PAGES, ROOT } from '../support/checkout.ts';
 import { junction } from './junction.ts';
 
 const NAMES = COMMANDS.map(({ name }) => name).join('|');

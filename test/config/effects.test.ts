@@ -2,25 +2,20 @@
  * Every setting has an effect, or help and reference say that it has none. Whether it has one is told from the source: some
  * part of Junction beside the table and the validation reads the field by its name.
  */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { flagHelp } from '../../src/config/help.ts';
 import { FLAGS } from '../../src/config/table.ts';
 import { referencePage } from '../../scripts/samples/configurationPage.ts';
 import { CONFIG_FIELDS, SECTIONS } from '../../src/config/table.ts';
-import { filesUnder, ROOT } from '../house/sources.ts';
+import { filesUnder } from '../support/checkout.ts';
 import { HEADER, load } from './given.ts';
 
 /** They know every setting, and do nothing with it. */
 const KNOWS_ALL =
   /^src\/config\/(sections\/|validate|consistency|table|entry|fields|reference|help|v1alpha1|diff)/;
 
-const READERS = filesUnder('src')
-  .map(({ path }) => path)
-  .filter((path) => !KNOWS_ALL.test(path))
-  .map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }));
+const READERS = filesUnder('src').filter(({ path }) => !KNOWS_ALL.test(path));
 
 /** `conntrack.min`, `const { min } = config.conntrack`, `function f({ conntrack: { min } })`, `({ min }: Config)`. */
 function readersOf(path: string): readonly string[] {

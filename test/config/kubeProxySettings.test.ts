@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { readSettings } from '../../scripts/samples/compatibility.ts';
 import { GATES } from '../../src/config/featureGates.ts';
 import { CONFIG_FIELDS, FLAGS } from '../../src/config/table.ts';
-import { ROOT } from '../house/sources.ts';
+import { ROOT } from '../support/checkout.ts';
 
 const KUBE_PROXY = readSettings(ROOT);
 const PAGE = readFileSync(join(ROOT, 'docs/compatibility.md'), 'utf8');

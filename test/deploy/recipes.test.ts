@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { describe, expect, test } from 'vitest';
 import { COMMANDS } from '../../src/cli/commands.ts';
-import { PAGES } from '../house/pages.ts';
+import { PAGES } from '../support/checkout.ts';
 import {
   at,
   type Data,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { askLines } from '../../src/cli/localApi.ts';
 import type { ChangeRecord, ServiceExplanation, ServiceRow } from '../../src/explain/types.ts';
-import { ROOT } from '../house/sources.ts';
+import { ROOT } from '../support/checkout.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { schemaProblems } from '../support/jsonSchema.ts';
 import { manifests } from './cluster.ts';

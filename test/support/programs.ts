@@ -23,7 +23,7 @@ const REQUIRE = `import { createRequire as makeRequire } from 'node:module'; con
 export async function setup(): Promise<(() => void) | undefined> {
   if (process.env['JUNCTION_TEST_PROGRAMS'] !== undefined) return undefined;
   process.env['JUNCTION_TEST_PROGRAMS'] = FOLDER;
-  if (!existsSync(JUNCTION)) throw new Error('Build first: node scripts/setup.mjs');
+  if (!existsSync(JUNCTION)) throw new Error('Build first: npm run build');
   const { build } = await import('esbuild');
   mkdirSync(FOLDER, { recursive: true });
   writeFileSync(join(FOLDER, 'package.json'), '{ "type": "module" }');

@@ -10,11 +10,12 @@ import {
   withDefault,
 } from '../../../src/netlink/attributes.ts';
 import { applyChanges, type Change, type ChangeOutcome, NOTHING } from '../../../src/netlink/batch.ts';
-import { dump, messagesOf } from '../../../src/netlink/channel.ts';
+import { type DumpReply, messagesOf } from '../../../src/netlink/channel.ts';
 import {
   ATTRIBUTE_HEADER_BYTES,
   LITTLE_ENDIAN,
   type Message,
+  NLM_F_DUMP,
   malformedMessage,
 } from '../../../src/netlink/codec.ts';
 import { runToEnd } from '../../../src/time/timeSlice.ts';
@@ -58,6 +59,15 @@ import {
   getLink,
 } from '../../../src/netlink/rtnetlink.ts';
 import type { NetlinkRequest, NetlinkSocket } from '../../../src/netlink/socket.ts';
+
+/** A table may change while it is read; then it is read again. `what`: `the links`. */
+function dump(socket: NetlinkSocket, what: string, request: NetlinkRequest): DumpReply {
+  for (let attempt = 0; attempt < 10; attempt++) {
+    const reply = socket.request({ ...request, flags: request.flags | NLM_F_DUMP });
+    if (reply.kind === 'refused' || !reply.interrupted) return reply;
+  }
+  throw new Error(`netlink: ${what} changed during each of ten readings`);
+}
 
 export function dumpMessages(
   socket: NetlinkSocket,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { writeExampleBundle } from '../../cli/bundleFile.ts';
 import { UiProgram } from '../../cli/uiProgram.ts';
-import { ROOT } from '../../house/sources.ts';
+import { ROOT } from '../../support/checkout.ts';
 import { edit } from '../../lab/demo/edit.ts';
 import { type BuiltDemo, copyDemo, RunningDemo } from '../../lab/demo/program.ts';
 import { requireLab } from '../../lab/requireLab.ts';
