@@ -3,11 +3,11 @@ import { isStatus } from '../bundle/status.ts';
 import { messageOf } from '../errors.ts';
 import { NODE_STATES, type NodeObject, type NodeStatus } from '../explain/nodes.ts';
 import type { ApiClient } from '../sources/api/client.ts';
-import { execInPod } from '../sources/api/exec.ts';
 import { ApiFailure } from '../sources/api/failure.ts';
+import { execInPod, type Kubectl } from '../system/kubectlExec.ts';
 import { type JunctionPod, junctionPods, nodeObjects } from './junctionPods.ts';
 
-/** Each holds a connection through the API server and a kubelet. */
+/** Each is a kubectl, with a connection through the API server and a kubelet. */
 const AT_A_TIME = 8;
 const LIMIT_MS = 20_000;
 
@@ -15,21 +15,33 @@ const LIMIT_MS = 20_000;
 type AskPod = (pod: JunctionPod, signal: AbortSignal) => Promise<string>;
 
 const STATUS_COMMAND = ['junction', 'status', '--output', 'json'];
+const MAX_STATUS_BYTES = 4 * 1024 * 1024;
 
-export function statusByExec(client: ApiClient): AskPod {
+export function statusByExec(kubectl: Kubectl): AskPod {
   return async (pod, signal) => {
+    const tooLong = new AbortController();
     const chunks: Buffer[] = [];
-    const errors: Buffer[] = [];
-    const [out, err] = [(chunk: Buffer) => chunks.push(chunk), (chunk: Buffer) => errors.push(chunk)];
-    await execInPod(client, { ...pod, pod: pod.name, command: STATUS_COMMAND, out, err }, signal);
-    const text = Buffer.concat(chunks).toString('utf8');
-    if (text === '') throw new Error(Buffer.concat(errors).toString('utf8').trim() || 'it said nothing');
-    return text;
+    let bytes = 0;
+    const out = (chunk: Buffer): void => {
+      bytes += chunk.length;
+      if (bytes <= MAX_STATUS_BYTES) chunks.push(chunk);
+      else tooLong.abort(new Error('its answer is too long'));
+    };
+    let said = '';
+    const err = (text: string): void => void (said ||= text.trim());
+    const command = { ...pod, pod: pod.name, command: STATUS_COMMAND, out, err };
+    await execInPod(kubectl, command, AbortSignal.any([signal, tooLong.signal]));
+    if (bytes === 0) throw new Error(said || 'it said nothing');
+    return Buffer.concat(chunks).toString('utf8');
   };
 }
 
 /** With what the Node objects say; where pods may not be asked, with that alone. Rejects where nothing may be listed. */
-export async function allNodes(client: ApiClient, namespace: string): Promise<readonly NodeStatus[]> {
+export async function allNodes(
+  client: ApiClient,
+  kubectl: Kubectl,
+  namespace: string,
+): Promise<readonly NodeStatus[]> {
   const listed = await refusable(nodeObjects(client));
   const pods = await refusable(junctionPods(client, namespace));
   if (listed instanceof ApiFailure && pods instanceof ApiFailure) throw listed;
@@ -37,7 +49,7 @@ export async function allNodes(client: ApiClient, namespace: string): Promise<re
   const found =
     pods instanceof ApiFailure
       ? Array.from(objects.keys(), (node): NodeStatus => ({ node, state: 'not asked', detail: pods.message }))
-      : await askAll(pods, [...objects.keys()], statusByExec(client));
+      : await askAll(pods, [...objects.keys()], statusByExec(kubectl));
   return worstFirst(found.map((each) => withObject(each, objects.get(each.node))));
 }
 
@@ -84,6 +96,9 @@ function rank({ state }: NodeStatus): number {
   return NODE_STATES.indexOf(state);
 }
 
+/** The user may not, or has no kubectl: nothing is known of the node. */
+const NOT_ASKED = /\(Forbidden\)|kubectl is not installed/;
+
 async function askOne(pod: JunctionPod, ask: AskPod, limitMs: number): Promise<NodeStatus> {
   const { node, name } = pod;
   if (!pod.isRunning) return { node, pod: name, state: 'not running', detail: pod.state };
@@ -91,8 +106,8 @@ async function askOne(pod: JunctionPod, ask: AskPod, limitMs: number): Promise<N
     const signal = AbortSignal.timeout(limitMs);
     return statusOf(pod, JSON.parse(await ask(pod, signal)));
   } catch (error) {
-    if (error instanceof ApiFailure && error.kind === 'forbidden')
-      return { node, pod: name, state: 'not asked', detail: error.message };
+    if (NOT_ASKED.test(messageOf(error)))
+      return { node, pod: name, state: 'not asked', detail: messageOf(error) };
     const isLate = error instanceof Error && error.name === 'TimeoutError';
     const detail = isLate ? `nothing came for ${limitMs / 1000} s` : messageOf(error);
     return { node, pod: name, state: 'no answer', detail };

@@ -93,7 +93,6 @@ function help(values: typeof DEFAULTS): PluginArguments {
 
 const SEE = 'kubectl junction --help explains the commands';
 
-/** Ports are forwarded by SPDY or a WebSocket of many streams, which kubectl has already. */
 const PAGE =
   'junction ui --kubeconfig FILE shows the cluster from here; the page of a proxy (--ui-bind-address 127.0.0.1:10270): kubectl --namespace kube-system port-forward POD 10270:10270';
 
@@ -144,7 +143,7 @@ function defaultNamespace(
 
 export const HELP = `Usage: kubectl junction COMMAND [flags]
 
-Runs a command of Junction in its pod on a node, by kubectl exec's way, and prints what it says.
+Runs a command of Junction in its pod on a node, by kubectl exec, and prints what it says.
 
 Commands:
   status       how Junction is on every node, worst first; with --node, all about one
@@ -172,6 +171,6 @@ Flags:
   --context, --kubeconfig      as with kubectl; KUBECONFIG counts too
   --junction-namespace NAME    where Junction's pods are (default kube-system)
 
-All others are Junction's own: kubectl junction explain --node worker-1 -o json. What the user needs in the cluster: list
-pods, and create and get pods/exec, in Junction's namespace.
+All others are Junction's own: kubectl junction explain --node worker-1 -o json. What the user needs in the cluster: get and
+list pods, and create and get pods/exec, in Junction's namespace.
 `;

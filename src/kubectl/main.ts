@@ -10,8 +10,8 @@ import { errorCode, JunctionError } from '../errors.ts';
 import type { NodeState, NodeStatus } from '../explain/nodes.ts';
 import { ApiClient } from '../sources/api/client.ts';
 import { loadAccess } from '../sources/api/credentials/load.ts';
-import { execInPod } from '../sources/api/exec.ts';
 import { ApiFailure } from '../sources/api/failure.ts';
+import { execInPod, type Kubectl } from '../system/kubectlExec.ts';
 import { runPlugin } from '../system/pluginProcess.ts';
 import { printableLine } from '../text/printable.ts';
 import type { Colour } from '../text/paint.ts';
@@ -48,22 +48,32 @@ export async function runPluginCommand(
   });
   try {
     const pods = await junctionPods(client, args.junctionNamespace);
-    if (args.command === 'status' && args.node === '') return await statusOfAll(client, pods, args, output);
+    const kubectl = { flags: kubectlFlags(args), env };
+    if (args.command === 'status' && args.node === '')
+      return await statusOfAll(client, kubectl, pods, args, output);
     const pod = podOn(pods, args);
-    if (args.command === 'bundle') return await fetchBundle(client, pod, args, output, signal);
+    if (args.command === 'bundle') return await fetchBundle(kubectl, pod, args, output, signal);
     const command = remoteCommand(args, access.namespace ?? '');
-    return await execInPod(client, { ...pod, pod: pod.name, command, ...printing(output) }, signal);
+    return await execInPod(kubectl, { ...pod, pod: pod.name, command, ...printing(output) }, signal);
   } finally {
     await client.close();
   }
 }
 
+/** It finds what the environment names by itself. */
+function kubectlFlags({ kubeconfig, context }: PluginArguments): readonly string[] {
+  return [
+    ...(kubeconfig === '' ? [] : ['--kubeconfig', kubeconfig]),
+    ...(context === '' ? [] : ['--context', context]),
+  ];
+}
+
 /** What comes is text of another machine. */
 function printing(output: Output) {
-  const [out, err] = [new TextDecoder(), new TextDecoder()];
+  const decoder = new TextDecoder();
   return {
-    out: (chunk: Buffer): void => output.out(out.decode(chunk, { stream: true })),
-    err: (chunk: Buffer): void => output.err(err.decode(chunk, { stream: true })),
+    out: (chunk: Buffer): void => output.out(decoder.decode(chunk, { stream: true })),
+    err: (text: string): void => output.err(text),
   };
 }
 
@@ -93,7 +103,7 @@ function podOn(pods: readonly JunctionPod[], { node, junctionNamespace }: Plugin
 
 /** The file is whole or not there. */
 async function fetchBundle(
-  client: ApiClient,
+  kubectl: Kubectl,
   pod: JunctionPod,
   { output: target, force }: PluginArguments,
   output: Output,
@@ -116,7 +126,7 @@ async function fetchBundle(
       // It is awaited below.
       writing.catch(() => undefined);
     };
-    code = await execInPod(client, { ...pod, pod: pod.name, command, out, err }, signal);
+    code = await execInPod(kubectl, { ...pod, pod: pod.name, command, out, err }, signal);
     await writing;
   } finally {
     await writing.catch(() => undefined);
@@ -130,6 +140,7 @@ async function fetchBundle(
 
 async function statusOfAll(
   client: ApiClient,
+  kubectl: Kubectl,
   pods: readonly JunctionPod[],
   args: PluginArguments,
   output: Output,
@@ -140,7 +151,7 @@ async function statusOfAll(
     return new Map<string, never>();
   });
   if (pods.length === 0) podOn(pods, args);
-  const all = await askAll(pods, [...nodes.keys()], statusByExec(client));
+  const all = await askAll(pods, [...nodes.keys()], statusByExec(kubectl));
   const format = formatOf(args.rest);
   if (format === 'json') output.out(`${JSON.stringify(all, null, 2)}\n`);
   else output.painted(printAll(all));

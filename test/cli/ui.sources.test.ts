@@ -12,6 +12,7 @@ import {
 import { loadManifests } from '../../src/sources/manifests/store.ts';
 import { type RawObject, StatusError, TestApiServer } from '../support/apiServer/index.ts';
 import { FULL_STATUS } from '../support/fullStatus.ts';
+import { FakeKubectl } from '../support/kubectl.ts';
 import { schemaProblems } from '../support/jsonSchema.ts';
 import { TAKEN_AT, writeExampleBundle } from './bundleFile.ts';
 import { junction } from './junction.ts';
@@ -285,9 +286,17 @@ describe('a bundle', () => {
 describe('a cluster', () => {
   let server: TestApiServer;
   let kubeconfig = '';
+  let kubectl: FakeKubectl;
+
+  const serving = (): Promise<UiProgram> =>
+    UiProgram.serving(['--kubeconfig', kubeconfig, ...VIEW], undefined, {
+      ...process.env,
+      PATH: kubectl.path,
+    });
 
   beforeEach(async () => {
     server = await TestApiServer.start();
+    kubectl = new FakeKubectl(folder);
     const { services, slices, nodes } = await loadManifests([`${ROOT}/examples`]);
     const objects = [
       ...nodes.map(nodeToKubernetes),
@@ -320,8 +329,8 @@ describe('a cluster', () => {
 
   test('every path answers, and nothing is written', async () => {
     server.put(pod('junction-a', 'node1'));
-    server.exec = () => ({ stdout: [JSON.stringify({ ...FULL_STATUS, leftOut: [], findings: [] })] });
-    const ui = await UiProgram.serving(['--kubeconfig', kubeconfig, ...VIEW]);
+    kubectl.answer({ stdout: [JSON.stringify({ ...FULL_STATUS, leftOut: [], findings: [] })] });
+    const ui = await serving();
     expect(ui.out.split('\n')[1]).toBe(`node1, as it would serve what ${server.url} has. Ctrl-C: end.`);
     expect(await askAll(ui)).toEqual(ALL_ANSWER);
     expect(await servicesOf(ui)).toEqual(EXAMPLES);
@@ -338,7 +347,8 @@ describe('a cluster', () => {
     ]);
     expect(nodes[1]).toMatchObject({ object: { isReady: false, zone: 'zone-a' }, status: { node: 'node1' } });
     // It is kept for a while.
-    expect(server.execs).toHaveLength(1);
+    expect(kubectl.calls()).toHaveLength(1);
+    expect(kubectl.calls()[0]?.flags).toEqual(['--kubeconfig', kubeconfig]);
   });
 
   test('where pods may not be asked, the Node objects say what they know', async () => {
@@ -369,8 +379,8 @@ describe('a cluster', () => {
 
   test('where commands may not be run in pods', async () => {
     server.put(pod('junction-a', 'node1'), pod('junction-b', 'node2'));
-    server.exec = () => Promise.reject(forbidden('pods/exec is forbidden'));
-    const ui = await UiProgram.serving(['--kubeconfig', kubeconfig, ...VIEW]);
+    kubectl.answer({ fails: 'Error from server (Forbidden): pods/exec is forbidden' });
+    const ui = await serving();
     expect(await ui.json('/v1/nodes')).toMatchObject([{ state: 'not ready' }, { state: 'not ready' }]);
   });
 

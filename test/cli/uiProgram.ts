@@ -10,8 +10,8 @@ export class UiProgram {
   out = '';
   err = '';
 
-  constructor(args: readonly string[], input?: string) {
-    this.child = spawn(process.execPath, [PROGRAM, 'ui', ...args], { stdio: ['pipe', 'pipe', 'pipe'] });
+  constructor(args: readonly string[], input?: string, env: NodeJS.ProcessEnv = process.env) {
+    this.child = spawn(process.execPath, [PROGRAM, 'ui', ...args], { stdio: ['pipe', 'pipe', 'pipe'], env });
     this.child.stdin?.end(input);
     this.child.stdout?.on('data', (chunk: Buffer) => void (this.out += chunk.toString()));
     this.child.stderr?.on('data', (chunk: Buffer) => void (this.err += chunk.toString()));
@@ -23,8 +23,8 @@ export class UiProgram {
   }
 
   /** Resolves when it serves. */
-  static async serving(args: readonly string[], input?: string): Promise<UiProgram> {
-    const program = new UiProgram(args, input);
+  static async serving(args: readonly string[], input?: string, env?: NodeJS.ProcessEnv): Promise<UiProgram> {
+    const program = new UiProgram(args, input, env);
     const code = await Promise.race([program.ended, program.#printed()]);
     if (code !== undefined) throw new Error(`it ended with ${code}: ${program.out}${program.err}`);
     return program;

@@ -1,16 +1,19 @@
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { askAll, statusByExec } from '../../src/cli/allNodes.ts';
 import { reportError } from '../../src/cli/reportError.ts';
+import { attempt } from '../../src/errors.ts';
 import { runPluginCommand } from '../../src/kubectl/main.ts';
 import { printable } from '../../src/text/printable.ts';
-import type { ExecAnswer, ExecRequest } from '../support/apiServer/exec.ts';
 import { certificatePath, type RawObject, StatusError, TestApiServer } from '../support/apiServer/index.ts';
 import { FULL_STATUS } from '../support/fullStatus.ts';
+import { FakeKubectl, type KubectlAnswer } from '../support/kubectl.ts';
 
 let server: TestApiServer;
 let directory = '';
+let kubectl: FakeKubectl;
 
 const LABELS = { 'app.kubernetes.io/name': 'junction' };
 
@@ -34,6 +37,7 @@ users: [{ name: u, user: { token: right } }]
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'junction-kubectl-'));
+  kubectl = new FakeKubectl(directory);
   server = await TestApiServer.start({ certificate: 'server', tokens: ['right'] });
   await writeFile(join(directory, 'config'), kubeconfig('main'));
   for (const name of ['worker-1', 'worker-2'])
@@ -69,28 +73,29 @@ async function withEnv(env: Record<string, string>, ...argv: readonly string[]):
     err: (text: string) => void (err += printable(text)),
     painted: (text: string) => void (out += text),
   };
-  const options = { env, home: directory, signal: AbortSignal.timeout(60_000) };
+  const options = {
+    env: { PATH: kubectl.path, ...env },
+    home: directory,
+    signal: AbortSignal.timeout(60_000),
+  };
   const code = await runPluginCommand(argv, output, options).catch((error: unknown) =>
     reportError(error, output, 'kubectl junction'),
   );
   return { code, out, err };
 }
 
-function answerWith(answer: ExecAnswer): void {
-  server.exec = () => answer;
-}
-
 function commands(): readonly (readonly string[])[] {
-  return server.execs.map(({ command }) => command);
+  return kubectl.calls().map(({ command }) => command);
 }
 
 describe('a command on a node', () => {
   test('runs in the pod of that node, with its output and exit code', async () => {
-    answerWith({ stdout: ['DROPPED\n'], stderr: ['careful\n'], exitCode: 4 });
+    kubectl.answer({ stdout: ['DROPPED\n'], stderr: 'careful\n', exitCode: 4 });
     const ran = await plugin('explain', '-n', 'shop', 'svc/web', '--node', 'worker-2');
     expect(ran).toEqual({ code: 4, out: 'DROPPED\n', err: 'careful\n' });
-    expect(server.execs).toMatchObject([
+    expect(kubectl.calls()).toEqual([
       {
+        flags: [],
         namespace: 'kube-system',
         pod: 'junction-b',
         container: 'junction',
@@ -146,13 +151,14 @@ describe('a command on a node', () => {
   ])('%j', async (argv, command) => {
     await plugin(...argv, '--node=worker-1');
     expect(commands()).toEqual([command]);
-    expect(server.execs[0]?.pod).toBe('junction-a');
+    expect(kubectl.calls()[0]?.pod).toBe('junction-a');
   });
 
   test('takes the namespace of the context, and another context', async () => {
     await writeFile(join(directory, 'config'), kubeconfig('main', 'shop'));
     await plugin('explain', 'web', '--node', 'worker-1');
     await plugin('explain', 'web', '--node', 'worker-1', '--context', 'other');
+    expect(kubectl.calls().map(({ flags }) => flags)).toEqual([[], ['--context', 'other']]);
     expect(commands().map((words) => words[3])).toEqual(['shop', 'elsewhere']);
     const wrong = await plugin('explain', 'web', '--node', 'worker-1', '--context', 'nothing');
     expect(wrong.err).toContain('has no context "nothing", which --context names');
@@ -160,20 +166,34 @@ describe('a command on a node', () => {
   });
 
   test('escapes what a terminal would obey', async () => {
-    answerWith({ stdout: ['\u001b[2Jgone', Buffer.from([0xc3]), Buffer.from([0xbc])] });
+    kubectl.answer({ stdout: ['\u001b[2Jgone', Buffer.from([0xc3]), Buffer.from([0xbc])] });
     expect((await plugin('services', '--node', 'worker-1')).out).toBe('\\u001b[2Jgoneü');
+  });
+
+  test('ends with Ctrl-C, and kubectl with it', async () => {
+    const running = join(directory, 'running');
+    kubectl.answer({ first: `echo $$ >'${running}'`, hangs: true });
+    const controller = new AbortController();
+    const output = { out: () => {}, err: () => {}, painted: () => {} };
+    const env = { PATH: kubectl.path, KUBECONFIG: join(directory, 'config') };
+    const ran = runPluginCommand(['watch', '--node', 'worker-1'], output, { env, signal: controller.signal });
+    await expect.poll(() => readFile(running, 'utf8').catch(() => '')).toMatch(/^\d+\n$/);
+    controller.abort(new Error('stopped'));
+    await expect(ran).rejects.toThrow('stopped');
+    const pid = Number(await readFile(running, 'utf8'));
+    await expect.poll(() => attempt(() => process.kill(pid, 0))).toBe(undefined);
   });
 
   test('needs no --node where there is one node', async () => {
     server.delete('Pod', 'kube-system/junction-b');
     await plugin('services');
-    expect(server.execs[0]?.pod).toBe('junction-a');
+    expect(kubectl.calls()[0]?.pod).toBe('junction-a');
   });
 
   test('prefers the pod that runs, during an update', async () => {
     server.put(pod('junction-0', 'worker-1', { phase: 'Pending' }));
     await plugin('services', '--node', 'worker-1');
-    expect(server.execs[0]?.pod).toBe('junction-a');
+    expect(kubectl.calls()[0]?.pod).toBe('junction-a');
   });
 });
 
@@ -193,7 +213,7 @@ describe('what is wrong is said', () => {
     const ran = await plugin(...argv);
     expect(ran.err).toContain(message);
     expect(ran.code).toBe(code);
-    expect(server.execs).toEqual([]);
+    expect(kubectl.calls()).toEqual([]);
   });
 
   test('a pod that does not run', async () => {
@@ -205,10 +225,37 @@ describe('what is wrong is said', () => {
   });
 
   test('a user who may not', async () => {
-    const message = 'pods "junction-a" is forbidden: User "jane" cannot create resource "pods/exec"';
-    server.exec = () => Promise.reject(new StatusError(403, { reason: 'Forbidden', message }));
+    const fails = 'Error from server (Forbidden): pods "junction-a" is forbidden: User "jane" cannot create';
+    kubectl.answer({ fails });
     const { err, code } = await plugin('services', '--node', 'worker-1');
-    expect(err).toContain('answered 403 Forbidden');
+    expect(err).toContain(`${fails} (EXEC_FAILED)\n`);
+    expect(err).toContain('what to do: The user needs get of pods and create of pods/exec');
+    expect(code).toBe(1);
+  });
+
+  test.each([
+    ['error: unable to upgrade connection: container not found ("junction")', ''],
+    ['Error from server (NotFound): pods "junction-a" not found', 'junction: careful\n'],
+    ['error: You must be logged in to the server (Unauthorized)', ''],
+    ['Unable to connect to the server: dial tcp: lookup api: no such host', ''],
+  ])('kubectl fails: %s', async (fails, stderr) => {
+    kubectl.answer({ fails, stderr });
+    const { err, code } = await plugin('services', '--node', 'worker-1');
+    const place = 'exec --namespace kube-system junction-a --container junction';
+    expect(err).toBe(
+      `${stderr}kubectl junction: kubectl ${place}: ${fails} (EXEC_FAILED)\n  what to do: See what kubectl itself says: kubectl ${place} -- junction version\n`,
+    );
+    expect(code).toBe(1);
+  });
+
+  test('no kubectl', async () => {
+    const { err, code } = await withEnv(
+      { KUBECONFIG: join(directory, 'config'), PATH: directory },
+      'services',
+      '--node',
+      'worker-1',
+    );
+    expect(err).toContain('the program kubectl is not installed');
     expect(code).toBe(1);
   });
 
@@ -223,7 +270,7 @@ describe('what is wrong is said', () => {
     const { err, code } = await plugin('ui');
     expect(code).toBe(2);
     expect(err).toMatch(/ui is not for kubectl junction[^]*junction ui --kubeconfig FILE[^]*port-forward/);
-    expect(server.execs).toEqual([]);
+    expect(kubectl.calls()).toEqual([]);
   });
 
   test('help names every command', async () => {
@@ -247,11 +294,10 @@ describe('what is wrong is said', () => {
 
 describe('kubeconfigs', () => {
   test('the one in the home directory counts where nothing else is said', async () => {
-    const { mkdir } = await import('node:fs/promises');
     await mkdir(join(directory, '.kube'));
     await writeFile(join(directory, '.kube/config'), kubeconfig('home'));
     await withEnv({}, 'services', '--node', 'worker-1');
-    expect(server.execs).toHaveLength(1);
+    expect(kubectl.calls()).toHaveLength(1);
   });
 
   test('of several, the one that has the context', async () => {
@@ -259,7 +305,7 @@ describe('kubeconfigs', () => {
     await writeFile(empty, 'apiVersion: v1\nkind: Config\ncurrent-context: main\n');
     const both = [empty, join(directory, 'missing'), join(directory, 'config')].join(':');
     await withEnv({ KUBECONFIG: both }, 'services', '--node', 'worker-1');
-    expect(server.execs).toHaveLength(1);
+    expect(kubectl.calls()).toHaveLength(1);
   });
 
   test('the flag wins', async () => {
@@ -271,23 +317,15 @@ describe('kubeconfigs', () => {
       '--kubeconfig',
       join(directory, 'config'),
     );
-    expect(server.execs).toHaveLength(1);
+    expect(kubectl.calls().map(({ flags }) => flags)).toEqual([['--kubeconfig', join(directory, 'config')]]);
   });
 });
 
 describe('status of all nodes', () => {
-  const status = (changes: object): ExecAnswer => ({
+  const status = (changes: object): KubectlAnswer => ({
     stdout: [JSON.stringify({ ...FULL_STATUS, leftOut: [], findings: [], ...changes })],
   });
-  const byPod: Record<string, ExecAnswer | StatusError> = {};
-
-  beforeEach(() => {
-    for (const name of Object.keys(byPod)) delete byPod[name];
-    server.exec = ({ pod: name }: ExecRequest) => {
-      const answer = byPod[name] ?? status({});
-      return answer instanceof StatusError ? Promise.reject(answer) : answer;
-    };
-  });
+  beforeEach(() => kubectl.answer(status({})));
 
   test('worst first; one that fails stops no other', async () => {
     for (const [index, name] of ['c', 'd', 'e', 'f', 'g'].entries()) {
@@ -297,14 +335,12 @@ describe('status of all nodes', () => {
           pod(`junction-${name}`, `worker-${index + 3}`, name === 'f' ? { phase: 'Pending' } : undefined),
         );
     }
-    byPod['junction-b'] = new StatusError(500, { reason: 'InternalError', message: 'the kubelet is away' });
-    byPod['junction-c'] = status({
-      findings: [{ code: 'x', severity: 'error', text: 'IPv4: a change waits to be written' }],
-    });
-    byPod['junction-d'] = {
-      ...status({ findings: [{ code: 'y', severity: 'warning', text: 'conntrack is nearly full' }] }),
-    };
-    byPod['junction-e'] = { stdout: ['{"version":1}'] };
+    kubectl.answer({ fails: 'error: Internal error occurred: the kubelet is away' }, 'junction-b');
+    const error = { code: 'x', severity: 'error', text: 'IPv4: a change waits to be written' };
+    kubectl.answer(status({ findings: [error] }), 'junction-c');
+    const warning = { code: 'y', severity: 'warning', text: 'conntrack is nearly full' };
+    kubectl.answer(status({ findings: [warning] }), 'junction-d');
+    kubectl.answer({ stdout: ['{"version":1}'] }, 'junction-e');
     const { out, code } = await plugin('status');
     const rows = out
       .trimEnd()
@@ -337,18 +373,45 @@ describe('status of all nodes', () => {
 
   test('of many nodes no more than a few are asked at one time', async () => {
     for (let index = 0; index < 30; index++) server.put(pod(`junction-many-${index}`, `many-${index}`));
-    let running = 0;
-    let most = 0;
-    server.exec = async () => {
-      most = Math.max(most, ++running);
-      await new Promise((resolve) => setTimeout(resolve, 5));
-      running--;
-      return status({});
-    };
+    const running = join(directory, 'running');
+    const seen = join(directory, 'seen');
+    await mkdir(running);
+    const first = `: >'${running}/'$$; ls '${running}' | wc -l >>'${seen}'; sleep 0.05; rm '${running}/'$$`;
+    kubectl.answer({ ...status({}), first });
     const { out } = await plugin('status');
     expect(out.trimEnd().split('\n')).toHaveLength(33);
+    const most = Math.max(...(await readFile(seen, 'utf8')).trim().split('\n').map(Number));
     expect(most).toBeLessThanOrEqual(8);
     expect(most).toBeGreaterThan(1);
+  });
+
+  test('of a pod that sends without end, no more than a status has is kept', async () => {
+    kubectl.answer({ first: 'yes' }, 'junction-a');
+    const { code, out } = await plugin('status');
+    expect(out).toMatch(/worker-1 .*no answer .*its answer is too long/);
+    expect(code).toBe(1);
+  });
+
+  test('a node that may not be asked is told from one that does not answer', async () => {
+    kubectl.answer({ fails: 'Error from server (Forbidden): pods "junction-a" is forbidden' }, 'junction-a');
+    expect((await plugin('status')).out).toMatch(/worker-1 .*not asked .*\(Forbidden\)/);
+  });
+
+  test('of one that does not answer, the others are not kept waiting for long', async () => {
+    kubectl.answer({ hangs: true }, 'junction-a');
+    const pods = ['a', 'b'].map((name) => ({
+      namespace: 'kube-system',
+      name: `junction-${name}`,
+      node: name,
+      container: 'junction',
+      isRunning: true,
+      state: 'Running',
+    }));
+    const ask = statusByExec({ flags: [], env: { PATH: kubectl.path } });
+    expect(await askAll(pods, [], ask, 2000)).toMatchObject([
+      { node: 'a', state: 'no answer', detail: 'nothing came for 2 s' },
+      { node: 'b', state: 'ok' },
+    ]);
   });
 
   test('a user who may not list nodes sees the pods', async () => {
@@ -364,7 +427,7 @@ describe('bundle', () => {
   const CONTENT = Buffer.from([0x1f, 0x8b, 0, 1, 2, 3, 255, 254]);
 
   test('is written here, for its owner alone', async () => {
-    answerWith({ stdout: [CONTENT.subarray(0, 3), CONTENT.subarray(3)] });
+    kubectl.answer({ stdout: [CONTENT.subarray(0, 3), CONTENT.subarray(3)] });
     const path = join(directory, 'b.json.gz');
     const { code, out } = await plugin('bundle', '--node', 'worker-1', '--output', path);
     expect(code).toBe(0);
@@ -381,9 +444,9 @@ describe('bundle', () => {
   test('that did not work out leaves no file', async () => {
     for (const answer of [
       { stdout: [CONTENT], exitCode: 1 },
-      { stdout: [CONTENT], lost: 'reset' } as const,
+      { stdout: [CONTENT], fails: 'error: error reading from error stream: unexpected EOF' },
     ]) {
-      answerWith(answer);
+      kubectl.answer(answer);
       const path = join(directory, 'lost.json.gz');
       expect((await plugin('bundle', '--node', 'worker-1', '-o', path)).code).toBe(1);
       expect(await readdir(directory)).not.toContain('lost.json.gz');

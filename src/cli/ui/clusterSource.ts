@@ -9,6 +9,7 @@ import { ApiSource } from '../../sources/api/apiSource.ts';
 import type { ApiClient } from '../../sources/api/client.ts';
 import { ApiFailure } from '../../sources/api/failure.ts';
 import { printSourceProblem } from '../../sources/source.ts';
+import type { Kubectl } from '../../system/kubectlExec.ts';
 import { systemTimestamps } from '../../telemetry/http/timestamp.ts';
 import { printableLine } from '../../text/printable.ts';
 import { systemClock } from '../../time/systemClock.ts';
@@ -57,7 +58,7 @@ export async function openCluster(
       source: () => statusOf(server, health),
       hasEvents: true,
       unserved: (service) => askForService(client, service),
-      nodes: keptFor(KEPT_MS, () => allNodes(client, NAMESPACE)),
+      nodes: keptFor(KEPT_MS, () => allNodes(client, kubectlFor(given), NAMESPACE)),
     });
     return {
       api: paged(routes),
@@ -74,6 +75,14 @@ export async function openCluster(
   } finally {
     clearTimeout(progress);
   }
+}
+
+function kubectlFor({ clientConnection: { kubeconfig }, master }: ValidConfig): Kubectl {
+  const flags = [
+    ...(kubeconfig === '' ? [] : ['--kubeconfig', kubeconfig]),
+    ...(master === '' ? [] : ['--server', master]),
+  ];
+  return { flags, env: process.env };
 }
 
 /** A laptop is no node: without --hostname-override it is the first one. */

@@ -16,7 +16,6 @@ import { decodeStatus } from './protobuf/object.ts';
 import { Limiter, type RateLimit } from './limiter.ts';
 import { PROBE_TIMEOUT_MS, type ProbeResult } from './serverMonitor.ts';
 import { Transport } from './transport.ts';
-import { upgrade, type UpgradeAnswer } from './upgrade.ts';
 
 interface ApiClientOptions {
   readonly access: ApiAccess;
@@ -143,36 +142,6 @@ export class ApiClient {
     });
     const text = await readText(body);
     return { status, body: text === '' ? undefined : parseJson(text, `the answer to ${request.path}`) };
-  }
-
-  /**
-   * Asks for a WebSocket with one of these subprotocols. Any status is an answer; 101 comes with the connection. The
-   * signal ends the wait for it.
-   */
-  async upgrade(path: string, protocols: readonly string[], signal: AbortSignal): Promise<UpgradeAnswer> {
-    const { access } = this.#options;
-    try {
-      const answer = await this.#upgradeOnce(path, protocols, signal);
-      return answer.status === 401 && (await access.renew())
-        ? await this.#upgradeOnce(path, protocols, signal)
-        : answer;
-    } catch (error) {
-      signal.throwIfAborted();
-      throw failureOfError(error, `${access.server.origin}${withoutQuery(path)}`);
-    }
-  }
-
-  async #upgradeOnce(
-    path: string,
-    protocols: readonly string[],
-    signal: AbortSignal,
-  ): Promise<UpgradeAnswer> {
-    const { access, userAgent = 'junction' } = this.#options;
-    const identity = await unlessAborted(access.identity(), signal);
-    const { requests } = await this.#transport.connectionsFor(identity);
-    const { authorization } = identity;
-    const request = { origin: access.server.origin, path: this.#basePath + path, userAgent, authorization };
-    return upgrade(requests, { ...request, protocols }, signal);
   }
 
   /**

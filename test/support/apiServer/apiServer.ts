@@ -7,7 +7,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../../src/time/clock.ts';
 import { systemClock } from '../../../src/time/systemClock.ts';
@@ -17,12 +16,11 @@ import { head, negotiate, type ServedEncoding } from './negotiate.ts';
 import { type Fault, Faults, type RequestKind } from './faults.ts';
 import { Lister } from './listing.ts';
 import { flag, type ListOptions, readListOptions } from './options.ts';
-import { RESOURCES, resourceOfKind, type ServedResource } from './resources.ts';
+import { RESOURCES, type ServedResource } from './resources.ts';
 import { readSelectors } from './selectors.ts';
-import { badRequest, noSuchPod, notFound, noWatchProgress, StatusError, tooLarge } from './status.ts';
+import { notFound, noWatchProgress, StatusError, tooLarge } from './status.ts';
 import { ObjectStore, type RawObject } from './store.ts';
 import { Watch } from './watching.ts';
-import { answerExec, type ExecHandler, type ExecRequest, readExec, refuseUpgrade } from './exec.ts';
 
 /** Everybody may ask there. */
 const HEALTH_PATHS: ReadonlySet<string> = new Set(['/readyz', '/livez', '/healthz']);
@@ -69,8 +67,6 @@ export class TestApiServer {
   /** What was posted to events.k8s.io, with the path. */
   readonly events: { readonly path: string; readonly body: unknown }[] = [];
   /** What becomes of a command that somebody runs in a pod. */
-  exec: ExecHandler = () => ({});
-  readonly execs: ExecRequest[] = [];
   readonly watches = new Set<Watch>();
   readonly tokens: Set<string>;
   streamsLists: StreamingLists;
@@ -183,13 +179,6 @@ export class TestApiServer {
             },
             onRequest,
           );
-    server.on('upgrade', (request: IncomingMessage, socket: Duplex) => {
-      socket.on('error', () => undefined);
-      this.#exec(request, socket).catch((error: unknown) => {
-        if (error instanceof StatusError) refuseUpgrade(socket, error);
-        else socket.destroy();
-      });
-    });
     server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);
       socket.on('close', () => this.#sockets.delete(socket));
@@ -255,20 +244,6 @@ export class TestApiServer {
   #encodingFor(request: IncomingMessage, resource?: ServedResource): ServedEncoding {
     const isEncodable = resource === undefined || this.store.isEncodable(resource);
     return negotiate(request.headers.accept, this.hasProtobuf && isEncodable) ?? 'json';
-  }
-
-  async #exec(request: IncomingMessage, socket: Duplex): Promise<void> {
-    this.#authorise(request);
-    const exec = readExec(request);
-    if (exec === undefined) throw notFound();
-    this.execs.push(exec);
-    const known = this.store
-      .list(resourceOfKind('Pod'))
-      .find(({ key }) => key === `${exec.namespace}/${exec.pod}`);
-    if (!known) throw noSuchPod(exec.pod);
-    const { nodeName } = (JSON.parse(known.json.toString('utf8')) as { spec: { nodeName?: string } }).spec;
-    if (nodeName === undefined) throw badRequest(`pod ${exec.pod} does not have a host assigned`);
-    await answerExec(socket, request, exec, await this.exec(exec));
   }
 
   #authorise({ headers, socket }: IncomingMessage): void {

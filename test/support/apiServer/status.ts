@@ -52,12 +52,6 @@ export function notFound(): StatusError {
   return new StatusError(404, { reason: 'NotFound', message, details: {} });
 }
 
-export function noSuchPod(name: string): StatusError {
-  const details = { name, kind: 'pods' };
-  return new StatusError(404, { reason: 'NotFound', message: `pods "${name}" not found`, details });
-}
-
-/** What a server says whose etcd cannot be asked for its progress: before 3.4.31, and 3.5 before 3.5.13. */
 export function noWatchProgress(): StatusError {
   const message =
     'a watch stream was requested by the client but the required storage feature RequestWatchProgress is disabled';
