@@ -62,14 +62,8 @@ function report({ sizes, questions }: QuestionsTask, run: QuestionsRun): string 
       ],
     ],
   );
-  const { proof, history } = run;
-  const each =
-    proof.packets === 0
-      ? '–'
-      : `${ms(proof.ms / proof.packets)}, ${ms(proof.cpuMs / proof.packets)} of a processor`;
   return `${title}${answers}\n${syncs}
 ${run.answered} questions were answered during the changes.
-Proof: ${proof.packets} packets, ${each} each; ${proof.disagreements} disagreements.
-Recent changes: ${history.records} kept in about ${(history.bytes / 1000).toFixed(0)} kB; at most ${mebibytes(history.mostBytes)} in each family.
+Recent changes: ${run.history.records} kept in about ${(run.history.bytes / 1000).toFixed(0)} kB; at most ${mebibytes(run.history.mostBytes)} in each family.
 `;
 }

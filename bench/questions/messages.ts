@@ -17,12 +17,6 @@ export interface QuestionsRun {
   readonly syncMs: { readonly quiet: readonly number[]; readonly asked: readonly number[] };
   /** How many questions were answered meanwhile. */
   readonly answered: number;
-  readonly proof: {
-    readonly packets: number;
-    readonly ms: number;
-    readonly cpuMs: number;
-    readonly disagreements: number;
-  };
   readonly history: { readonly records: number; readonly bytes: number; readonly mostBytes: number };
   readonly resident: number;
 }

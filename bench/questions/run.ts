@@ -4,7 +4,6 @@ import type { ProxyProcess } from '../nftables/proxyProcess.ts';
 import { type AskedProxy, withAskedProxy } from './askedProxy.ts';
 import type { QuestionRow, QuestionsRun, QuestionsTask } from './messages.ts';
 
-const METRICS = 'http://127.0.0.1:10249/metrics';
 const TO_PROBE = `${PROBE.address}:${PROBE.port}`;
 /** As many as a browser asks for at one time. */
 const SOME_SERVICES = `/v1/services?${Array.from(
@@ -58,7 +57,6 @@ async function measure(bench: AskedProxy, proxy: ProxyProcess, task: QuestionsTa
     askedMs: asked.map(({ totalMs }) => totalMs),
     syncMs: { quiet: quiet.map(({ syncMs }) => syncMs), asked: asked.map(({ syncMs }) => syncMs) },
     answered,
-    proof: await proofCost(ipv4?.proof.disagreementCount ?? 0),
     history: ipv4?.history ?? { records: 0, bytes: 0, mostBytes: 0 },
     resident: proxy.resident(),
   };
@@ -91,20 +89,6 @@ async function askInARow(bench: AskedProxy, most: number, signal: AbortSignal): 
       await bench.ask(IN_A_ROW[count % IN_A_ROW.length] ?? EXPLAIN);
   }
   return answered;
-}
-
-async function proofCost(disagreements: number): Promise<QuestionsRun['proof']> {
-  const text = await (await fetch(METRICS)).text();
-  const value = (name: string): number => {
-    const samples = text.matchAll(new RegExp(`^${name}\\{[^}]*IPv4[^}]*\\} (\\S+)$`, 'gm'));
-    return [...samples].reduce((sum, [, each]) => sum + Number(each), 0);
-  };
-  return {
-    packets: value('junction_proof_packets_total'),
-    ms: value('junction_proof_duration_seconds_sum') * 1000,
-    cpuMs: value('junction_proof_processor_seconds_total') * 1000,
-    disagreements,
-  };
 }
 
 const task = JSON.parse(process.argv[2] ?? '{}') as QuestionsTask;

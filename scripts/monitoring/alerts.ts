@@ -168,18 +168,6 @@ export const ALERTS: readonly Alert[] = [
     firstLook: '`curl -s localhost:10256/healthz | jq .resources` says why',
   },
   {
-    name: 'JunctionProofDisagrees',
-    severity: 'critical',
-    for: '5m',
-    value: `max by (${FAMILY}) (junction_proof_disagreements)`,
-    exceeds: '> 0',
-    summary: 'The kernel does something else with packets than is planned.',
-    description:
-      'On {{ $labels.instance }} {{ $value }} packets of {{ $labels.ip_family }} would go elsewhere than planned.',
-    meaning: 'packets that were walked through the rules in the kernel go elsewhere than is planned',
-    firstLook: '`/livez?verbose` at the health port names the packets; `junction explain --from … --to …`',
-  },
-  {
     name: 'JunctionCrashLooping',
     severity: 'warning',
     for: '0m',

@@ -71,7 +71,7 @@ const CHANGES: Row = {
 };
 
 const KERNEL: Row = {
-  title: 'The kernel: foreign changes, proof, connections',
+  title: 'The kernel: foreign changes, connections',
   panels: [
     {
       title: 'Foreign changes by program',
@@ -85,45 +85,6 @@ const KERNEL: Row = {
       unit: 'ops',
       queries: [
         { query: highest(rate('junction_foreign_changes_total', 'instance')), legend: '{{instance}}' },
-      ],
-    },
-    {
-      title: 'Packets proved',
-      description: 'Walked through the rules in the kernel after syncs, and compared with the plan.',
-      unit: 'ops',
-      queries: [{ query: rate('junction_proof_packets_total', 'result'), legend: '{{result}}' }],
-    },
-    {
-      title: 'Disagreements',
-      description:
-        'With which the kernel does something else than is planned: now, and found since the start.',
-      unit: 'short',
-      queries: [
-        {
-          query: highest('sum by (instance, ip_family) (junction_proof_disagreements)'),
-          legend: 'now: {{instance}} {{ip_family}}',
-        },
-        {
-          query: highest('sum by (instance, ip_family) (junction_proof_disagreements_total)'),
-          legend: 'found: {{instance}} {{ip_family}}',
-        },
-      ],
-    },
-    {
-      title: 'Time of the proof',
-      description: 'To walk one packet, reading the rules included.',
-      unit: 's',
-      queries: quantiles('junction_proof_duration_seconds_bucket', 'ip_family', '{{ip_family}}'),
-    },
-    {
-      title: 'CPU of the proof',
-      description: 'It stays below a hundredth of one core.',
-      unit: 'percentunit',
-      queries: [
-        {
-          query: highest(rate('junction_proof_processor_seconds_total', 'instance')),
-          legend: '{{instance}}',
-        },
       ],
     },
     {

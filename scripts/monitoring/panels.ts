@@ -34,15 +34,6 @@ const HEALTH: Row = {
       queries: [{ query: 'sum(junction_refused_service_ports)', legend: 'refused' }],
     },
     {
-      title: 'Packets that go astray',
-      description:
-        'Packets that were walked through the rules in a kernel and go elsewhere than planned. It is to be 0.',
-      kind: 'stat',
-      unit: 'short',
-      width: 4,
-      queries: [{ query: 'sum(junction_proof_disagreements)', legend: 'disagreements' }],
-    },
-    {
       title: 'Resources not watched',
       description: 'Resources of the API server that some node can neither list nor watch.',
       kind: 'stat',

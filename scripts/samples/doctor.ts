@@ -60,7 +60,6 @@ function wellStatus(): Status {
     ...family,
     refused: [],
     foreignChanges: { count: 0, byProgram: {} },
-    proof: { ...family.proof, disagreements: [] },
   }));
   const failing = { failingSince: new Date(now - 480_000).toISOString(), reason: 'connect ECONNREFUSED' };
   return {

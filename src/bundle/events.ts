@@ -24,7 +24,6 @@ const EVENTS: Readonly<Record<KeptEvent['kind'], Shape>> = {
   foreign: event({ objects: every('text'), program: 'text', repairedMs: maybe('number') }),
   refused: event({ servicePort: 'text', error: 'text' }),
   conntrack: event({ deleted: 'number', ms: 'number' }),
-  proof: event({ packet: 'text', planned: 'text', kernel: 'text' }),
 };
 
 export const KEPT_KINDS: readonly string[] = Object.keys(EVENTS);

@@ -35,15 +35,6 @@ const FAMILY_STATUS: Shape = fields({
       fields({ at: 'number', objects: every('text'), program: 'text', repairedMs: maybe('number') }),
     ),
   }),
-  proof: fields({
-    isOn: 'flag',
-    packets: 'number',
-    lastAt: maybe('number'),
-    disagreements: every(
-      fields({ since: 'number', service: 'text', packet: 'text', planned: 'text', kernel: 'text' }),
-    ),
-    disagreementCount: 'number',
-  }),
   history: fields({
     records: 'number',
     mostRecords: 'number',

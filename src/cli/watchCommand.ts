@@ -90,7 +90,6 @@ const COLOURS: Readonly<Record<WatchEvent['kind'], Colour>> = {
   foreign: 'yellow',
   refused: 'red',
   conntrack: 'dim',
-  proof: 'red',
   lost: 'yellow',
 };
 const KIND_WIDTH = 10;

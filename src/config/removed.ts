@@ -22,7 +22,15 @@ export interface RemovedSetting {
 
 const ERROR_IN = '0.4';
 
-export const REMOVED_SETTINGS: readonly RemovedSetting[] = [];
+export const REMOVED_SETTINGS: readonly RemovedSetting[] = [
+  {
+    flag: 'proof',
+    isBoolean: true,
+    field: 'junction.proof',
+    since: '0.3',
+    reason: 'no packets are walked through the rules all day; junction doctor does that when it is asked',
+  },
+];
 
 /** `name` as it was written: a flag with its hyphens, or the path of a field. */
 export function removedNote(name: string, { reason }: RemovedSetting): Note {

@@ -93,7 +93,6 @@ export class Daemon {
       syncPeriodMs: config.syncPeriodMs,
       now: systemTimestamps,
       resources,
-      disagreements: () => this.#families.flatMap(({ disagreements }) => disagreements),
     });
     this.#recorder = new EventRecorder({ nodeName, clock: systemClock, log });
     this.#metrics = this.#makeMetrics();

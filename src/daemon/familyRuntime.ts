@@ -15,11 +15,7 @@ import { Proxier, type SyncOutcome } from '../proxy/proxier.ts';
 import { type FlushMonitor, SyncRunner, VERIFICATION } from '../proxy/syncRunner.ts';
 import { FamilyTelemetry } from '../proxy/telemetry.ts';
 import { concernsHeldPorts, HeldPorts, heldPortsOf } from '../system/heldPorts.ts';
-import {
-  failedToHoldPort,
-  failedToStartServiceHealthcheck,
-  kernelDiffers,
-} from '../telemetry/events/event.ts';
+import { failedToHoldPort, failedToStartServiceHealthcheck } from '../telemetry/events/event.ts';
 import type { EventRecorder } from '../telemetry/events/recorder.ts';
 import type { HealthState } from '../telemetry/http/health.ts';
 import { healthCheckAddresses, ServiceHealthServers } from '../telemetry/http/healthCheckNodePorts.ts';
@@ -28,16 +24,9 @@ import type { JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
 import type { ProxyMetrics } from '../telemetry/metrics/proxyMetrics.ts';
 import { systemClock } from '../time/systemClock.ts';
 import type { MemoryReturn } from './memory.ts';
-import { Proof } from './proof/proof.ts';
 import { UnservedReports } from './unserved.ts';
 
 const START_VERIFICATION = 'verification of what a process before this one wrote';
-
-/** Of this process, all threads. */
-function processorMs(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1000;
-}
 
 interface FamilyRuntimeOptions {
   readonly mode: Mode;
@@ -63,8 +52,6 @@ export class FamilyRuntime {
   /** Recent changes. */
   readonly history: ChangeHistory;
   readonly #activity: FamilyActivity;
-  readonly #proof: Proof | undefined;
-  #serviceCidrs: readonly Cidr[] = [];
   readonly #options: FamilyRuntimeOptions;
   readonly #mode: ModeFamily;
   readonly #unserved: UnservedReports;
@@ -128,7 +115,6 @@ export class FamilyRuntime {
       onSynced: (outcome) => this.#onSynced(outcome),
       onLooked: () => this.#options.memory.synced(true, 0),
     });
-    if (config.junction.proof && this.#mode.kernel) this.#proof = this.#makeProof(wallTime);
     this.#monitorIntervalMs = config.syncPeriodMs;
     this.#unserved = new UnservedReports({ family, nodeName, plan: proxier.plan, recorder, log });
     this.#flows = new FlowCleaner({
@@ -171,7 +157,6 @@ export class FamilyRuntime {
       endpoints: plan.endpointCount,
       isNotified: this.#mode.verification.isNotified ?? false,
       ...this.#activity.status,
-      proof: this.#proof?.status ?? { isOn: false, packets: 0, disagreements: [], disagreementCount: 0 },
       history: this.history.status,
     };
   }
@@ -198,7 +183,6 @@ export class FamilyRuntime {
 
   /** Where cluster IPs come from. */
   setServiceCidrs(cidrs: readonly Cidr[]): void {
-    this.#serviceCidrs = cidrs;
     this.#mode.setServiceCidrs?.(cidrs);
   }
 
@@ -220,7 +204,6 @@ export class FamilyRuntime {
   }
 
   async stop(): Promise<void> {
-    this.#proof?.stop();
     await this.#stopMonitor();
     await this.runner.stop();
     await this.#health.close();
@@ -253,7 +236,6 @@ export class FamilyRuntime {
     memory.synced(this.#isFirst || report.kind === 'full', report.objects);
     const { localEndpoints, plan } = this.runner.proxier;
     this.#unserved.report(changes);
-    this.#proof?.synced(changes);
     const areFlowsUnknown =
       this.#isFirst || this.#wereRulesGone || (report.kind === 'full' && report.objects > 0);
     this.#wereRulesGone = false;
@@ -277,60 +259,6 @@ export class FamilyRuntime {
     this.#logReady(outcome);
     this.#mode.ready();
     onReady(this.family);
-  }
-
-  /** Where the kernel was found to differ from the plan, one line each. */
-  get disagreements(): readonly string[] {
-    return (this.#proof?.disagreements ?? []).map(
-      ({ service, packet, planned, kernel }) =>
-        `${this.family} ${service}: ${packet}: planned: ${planned}; kernel: ${kernel}`,
-    );
-  }
-
-  #makeProof(wallTime: () => number): Proof {
-    const { mode, settings, own, recorder, emit, log } = this.#options;
-    const { family } = this;
-    const labels = { ip_family: family };
-    const { nodeName, layout } = settings;
-    const proof = new Proof({
-      subject: () => ({
-        nodeName,
-        mode: mode.name,
-        layout,
-        families: [],
-        now: wallTime,
-        ...(mode.name === 'nftables' && { serviceCidrs: this.#serviceCidrs }),
-      }),
-      family: () => this.subject,
-      isSettled: () => !this.#activity.isSyncing && this.runner.proxier.isWritten,
-      clock: systemClock,
-      ...(mode.name === 'nftables' && { usedMs: processorMs }),
-      wallTime,
-      onPacket: (result, ms, costMs) => {
-        own.table.junction_proof_processor_seconds_total.add(labels, costMs / 1000);
-        own.table.junction_proof_packets_total.add({ ...labels, result });
-        own.table.junction_proof_duration_seconds.observe(labels, ms / 1000);
-        own.table.junction_proof_disagreements.set(labels, proof.disagreements.length);
-      },
-      onDisagreement: ({ service, packet, planned, kernel }) => {
-        own.table.junction_proof_disagreements_total.add(labels);
-        const words = { packet, planned, kernel };
-        log.warn('The kernel does something else with a packet than is planned', {
-          ipFamily: family,
-          service,
-          ...words,
-        });
-        recorder.record(kernelDiffers(nodeName, service, words));
-        emit({ kind: 'proof', at: wallTime(), family, ...words });
-      },
-      onResolved: ({ service, packet }) =>
-        log.info('The kernel does with a packet what is planned again', {
-          ipFamily: family,
-          service,
-          packet,
-        }),
-    });
-    return proof;
   }
 
   #logReady({ report }: SyncOutcome): void {

@@ -100,7 +100,7 @@ function checkFamily(
   status: FamilyStatus,
   syncPeriodMs: number,
 ): void {
-  const { family, lastSync, isServed, refused, proof, foreignChanges } = status;
+  const { family, lastSync, isServed, refused, foreignChanges } = status;
   if (!isServed)
     group.found({
       code: 'not-served-yet',
@@ -143,15 +143,6 @@ function checkFamily(
       evidence: error,
       consequence: 'this service port is served as it was before the change, or not at all; all others are',
       cure: 'junction check names a kernel module that is missing; otherwise report it with this line',
-    });
-  for (const { packet, planned, kernel, since } of proof.disagreements.slice(0, MOST_REFUSED))
-    group.found({
-      code: 'proof-disagrees',
-      severity: 'error',
-      text: `the kernel does something else than planned with ${packet}`,
-      evidence: `planned: ${planned}; kernel: ${kernel}; since ${durationText(now - since)}`,
-      consequence: 'such packets go astray',
-      cure: `junction explain --from ${packet.split(' ')[0] ?? ''} --to ${packet.split(' ').at(-1) ?? ''}; a rule of another program in it is to be deleted; otherwise it is a bug: junction bundle`,
     });
   const { last, byProgram, count } = foreignChanges;
   if (last)

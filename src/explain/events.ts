@@ -34,8 +34,6 @@ export function eventText(event: WatchEvent): string {
       return `the kernel refused ${event.servicePort}: ${event.error}`;
     case 'conntrack':
       return `deleted ${counted(event.deleted, 'stale flow')} in ${durationText(event.ms)}`;
-    case 'proof':
-      return `${event.packet}: planned ${event.planned}, in the kernel ${event.kernel}`;
     case 'lost':
       return `${counted(event.events, 'event')} lost: this reader was too slow`;
   }

@@ -1,7 +1,6 @@
 /** What `status` says: the running proxy as a whole, and each family. Fields are added, never renamed. */
 import type { Family } from '../model/ip.ts';
 import type { ModeName } from '../model/mode.ts';
-import type { ObjectKey } from '../model/objects.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';
 import type { Finding } from './types.ts';
 
@@ -82,7 +81,6 @@ export interface FamilyStatus {
   readonly isNotified: boolean;
   readonly refused: readonly { readonly servicePort: ServicePortId; readonly error: string }[];
   readonly foreignChanges: ForeignChangesStatus;
-  readonly proof: ProofStatus;
   readonly history: HistoryStatus;
 }
 
@@ -122,27 +120,6 @@ export interface ForeignChangesStatus {
     /** Unset: not repaired yet. */
     readonly repairedMs?: number;
   };
-}
-
-/** Packets that were walked through the kernel's rules after syncs. */
-export interface ProofStatus {
-  readonly isOn: boolean;
-  readonly packets: number;
-  readonly lastAt?: number;
-  /** Those that still are. */
-  readonly disagreements: readonly Disagreement[];
-  /** All that there were. */
-  readonly disagreementCount: number;
-}
-
-/** The kernel does something else with a packet than what is planned. */
-export interface Disagreement {
-  readonly since: number;
-  readonly service: ObjectKey;
-  /** `10.244.1.7 → 10.96.0.10:80/TCP` */
-  readonly packet: string;
-  readonly planned: string;
-  readonly kernel: string;
 }
 
 /** The ring of recent changes. */

@@ -41,7 +41,7 @@ function* sourceFindings(source: SourceStatus): Iterable<Finding> {
   }
 }
 
-function* familyFindings({ family, lastSync, refused, proof, isServed }: FamilyStatus): Iterable<Finding> {
+function* familyFindings({ family, lastSync, refused, isServed }: FamilyStatus): Iterable<Finding> {
   if (lastSync?.kind === 'failed')
     yield errorFinding('sync-failed', `${family}: the last sync failed`, {
       evidence: lastSync.error ?? 'no reason',
@@ -56,13 +56,6 @@ function* familyFindings({ family, lastSync, refused, proof, isServed }: FamilyS
     yield errorFinding('service-refused', `${family}: the kernel refuses ${countOf(refused.length)}`, {
       evidence: `${listed(refused.map(({ servicePort }) => servicePort))}: ${first.error}`,
       consequence: 'What they had before stays in force.',
-    });
-  const [disagreement] = proof.disagreements;
-  if (disagreement)
-    yield errorFinding('kernel-differs', `${family}: the kernel does something else than is planned`, {
-      evidence: `${disagreement.packet}: planned: ${disagreement.planned}; kernel: ${disagreement.kernel}`,
-      consequence: `Packets for ${listed([...new Set(proof.disagreements.map(({ service }) => service))])} go elsewhere.`,
-      cure: `junction explain ${disagreement.service}`,
     });
 }
 

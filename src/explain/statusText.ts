@@ -109,7 +109,6 @@ function familyParts(family: FamilyStatus, now: number): readonly StatusPart[] {
       refused.map(({ servicePort, error }) => `${servicePort}: ${error}`),
     ),
     ...some('others', foreignLines(family.foreignChanges, now), family.foreignChanges.last?.at),
-    part('proof', proofLines(family.proof), family.proof.lastAt),
     part(
       'history',
       [
@@ -177,23 +176,6 @@ function foreignLines(
     ...(last
       ? [`the last ${ago(last.at, now)} by ${last.program}: ${last.objects.join(', ')}; ${repaired}`]
       : []),
-  ];
-}
-
-function proofLines({
-  isOn,
-  packets,
-  disagreements,
-  disagreementCount,
-}: FamilyStatus['proof']): readonly string[] {
-  if (!isOn) return ['off (--proof)'];
-  const walked = `${counted(packets, 'packet')} walked through the kernel's rules`;
-  if (disagreementCount === 0) return [`${walked}, all as planned`];
-  return [
-    `${walked}, ${grouped(disagreementCount)} not as planned, ${grouped(disagreements.length)} still`,
-    ...disagreements.map(
-      ({ packet, planned, kernel }) => `${packet}: planned ${planned}, in the kernel ${kernel}`,
-    ),
   ];
 }
 

@@ -294,13 +294,5 @@ export type WatchEvent =
       readonly deleted: number;
       readonly ms: number;
     }
-  | {
-      readonly kind: 'proof';
-      readonly at: number;
-      readonly family: Family;
-      readonly packet: string;
-      readonly planned: string;
-      readonly kernel: string;
-    }
   /** The client read too slowly. */
   | { readonly kind: 'lost'; readonly at: number; readonly events: number };

@@ -155,7 +155,6 @@ describe('a file and flags', () => {
       apiSocketMode: '0600',
       uiBindAddress: '',
       uiTokenFile: '',
-      proof: true,
     };
     expect(fromFile({ junction }).junction).toEqual({ ...junction, ...defaults });
     expect(fromFile({ junction }, '--manifests=b', '--firewalld', '--hold-ports=false').junction).toEqual({

@@ -184,7 +184,6 @@ const JUNCTION_FLAGS = [
   'api-socket-mode',
   'ui-bind-address',
   'ui-token-file',
-  'proof',
   'firewalld',
 ];
 

@@ -207,12 +207,7 @@ describe('Prometheus', () => {
       'JunctionBehind',
       'JunctionRulesRefused',
     ];
-    for (const name of [
-      ...steady,
-      'JunctionApiResourceDown',
-      'JunctionProofDisagrees',
-      'JunctionVersionsDiffer',
-    ])
+    for (const name of [...steady, 'JunctionApiResourceDown', 'JunctionVersionsDiffer'])
       await eventually(`${name} does not hold`, async () => !(await holds(name)));
   });
 

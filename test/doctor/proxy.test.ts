@@ -24,7 +24,6 @@ const FAMILY: FamilyStatus = {
   isNotified: true,
   refused: [],
   foreignChanges: { count: 0, byProgram: {} },
-  proof: { isOn: true, packets: 10, disagreements: [], disagreementCount: 0 },
   history: { records: 0, mostRecords: 1, bytes: 0, mostBytes: 1, since: NOW },
 };
 const STATUS: Status = {
@@ -89,25 +88,6 @@ describe('the proxy', () => {
       { refused: [{ servicePort: 'shop/web:http/TCP', error: 'EOPNOTSUPP' }] },
       'error refused',
       'EOPNOTSUPP',
-    ],
-    [
-      'a disagreement',
-      {
-        proof: {
-          ...FAMILY.proof,
-          disagreements: [
-            {
-              since: NOW - 5000,
-              service: 'shop/web',
-              packet: '10.0.0.1 → 10.96.0.1:80/TCP',
-              planned: 'forwarded',
-              kernel: 'dropped',
-            },
-          ],
-        },
-      },
-      'error proof-disagrees',
-      'planned: forwarded; kernel: dropped; since 5 s',
     ],
     [
       'a fight',

@@ -12,12 +12,10 @@ const FAMILY: FamilyStatus = {
   isNotified: true,
   refused: [],
   foreignChanges: { count: 0, byProgram: {} },
-  proof: { isOn: true, packets: 3, disagreements: [], disagreementCount: 0 },
   history: { records: 0, mostRecords: 1, bytes: 0, mostBytes: 1, since: 0 },
 };
 const MANIFESTS: SourceStatus = { kind: 'manifests', paths: ['a'], problems: [] };
 const WELL = { source: MANIFESTS, families: [FAMILY], conntrack: { count: 1, max: 100 }, late: [] };
-const DISAGREEMENT = { since: 0, service: 'shop/web', packet: 'p', planned: 'a', kernel: 'b' };
 
 function api(resource: { hasListed: boolean; failingSince?: string; reason?: string }): SourceStatus {
   return {
@@ -63,11 +61,6 @@ test.each([
     },
   ],
   ['service-refused', 'error', { families: [{ ...FAMILY, refused: [{ servicePort: 'a', error: 'E' }] }] }],
-  [
-    'kernel-differs',
-    'error',
-    { families: [{ ...FAMILY, proof: { ...FAMILY.proof, disagreements: [DISAGREEMENT] } }] },
-  ],
   ['conntrack-nearly-full', 'warning', { conntrack: { count: 95, max: 100 } }],
   ['conntrack-full', 'error', { conntrack: { count: 100, max: 100 } }],
 ])('%s is found, an %s', (code, severity, more) => {

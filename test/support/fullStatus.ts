@@ -51,21 +51,6 @@ export const FULL_STATUS: Status = {
         byProgram: { nft: 1 },
         last: { at: 1_790_000_050_000, objects: ['table'], program: 'nft', repairedMs: 8 },
       },
-      proof: {
-        isOn: true,
-        packets: 30,
-        lastAt: 1_790_000_090_000,
-        disagreements: [
-          {
-            since: 1,
-            service: 'shop/web',
-            packet: '10.0.0.1 → 10.96.0.20:80/TCP',
-            planned: 'forwarded',
-            kernel: 'dropped',
-          },
-        ],
-        disagreementCount: 1,
-      },
       history: { records: 3, mostRecords: 2000, bytes: 900, mostBytes: 8_000_000, since: 1_790_000_000_000 },
     },
   ],

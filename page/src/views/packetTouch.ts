@@ -22,7 +22,6 @@ export function isPacketTouched(
       return services.has(serviceOfPortId(event.servicePort));
     // Rules of other programs, and repairs of ours.
     case 'foreign':
-    case 'proof':
       return answers.some(({ family }) => family === event.family);
     default:
       return false;

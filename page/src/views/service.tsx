@@ -64,7 +64,6 @@ function touches(event: WatchEvent, service: string): boolean {
     case 'refused':
       return serviceOfPortId(event.servicePort) === service;
     case 'foreign':
-    case 'proof':
       return true;
     default:
       return false;

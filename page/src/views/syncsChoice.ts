@@ -6,7 +6,7 @@ import { matcherOf } from '../../../src/text/matcher.ts';
 import { isIn, type LatencyRange, latencyOf } from './syncsLatency.ts';
 import type { Gap, LoggedEvent } from './syncsLog.ts';
 
-export const EVENT_KINDS = ['change', 'sync', 'foreign', 'refused', 'conntrack', 'proof', 'lost'] as const;
+export const EVENT_KINDS = ['change', 'sync', 'foreign', 'refused', 'conntrack', 'lost'] as const;
 export const RANGES = { '1': 60_000, '5': 300_000, '30': 1_800_000 } as const;
 type RangeName = keyof typeof RANGES;
 const DEFAULT_RANGE: RangeName = '5';

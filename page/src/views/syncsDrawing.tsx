@@ -171,7 +171,6 @@ const SIGN_PATHS: Readonly<Record<MarkKind, string>> = {
   foreign: 'M0 -6L6 0L0 6L-6 0Z',
   repaired: 'M0 -6.5L6.5 0L0 6.5L-6.5 0ZM-2.6 0L-0.6 2.2L2.8 -2',
   refused: 'M-4.5 -4.5L4.5 4.5M4.5 -4.5L-4.5 4.5',
-  proof: 'M0 -5.5L5.5 4.5H-5.5Z',
   conntrack: 'M-4 0A4 4 0 1 1 4 0A4 4 0 1 1 -4 0',
 };
 

@@ -28,7 +28,7 @@ export function timesOf({ from, binMs }: Frame, bin: number): Gap {
 }
 
 /** In the order in which they are drawn, above each other. */
-export const MARK_KINDS = ['foreign', 'repaired', 'refused', 'proof', 'conntrack'] as const;
+export const MARK_KINDS = ['foreign', 'repaired', 'refused', 'conntrack'] as const;
 export type MarkKind = (typeof MARK_KINDS)[number];
 
 export interface Bar {

@@ -8,7 +8,6 @@ export const MARK_NAMES: Readonly<Record<MarkKind, string>> = {
   foreign: 'external change',
   repaired: 'repair',
   refused: 'refusal',
-  proof: 'disagreement',
   conntrack: 'clean-up',
 };
 

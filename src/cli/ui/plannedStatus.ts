@@ -46,7 +46,6 @@ function familyStatus({ subject, services, history }: PlannedParts['families'][n
     isNotified: false,
     refused: [],
     foreignChanges: { count: 0, byProgram: {} },
-    proof: { isOn: false, packets: 0, disagreements: [], disagreementCount: 0 },
     history,
   };
 }

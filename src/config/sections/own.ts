@@ -66,9 +66,6 @@ export const JUNCTION = {
       reload: 'live',
       help: 'file with the token that the page asks for, made (0600) where there is none; if this is set, on loopback too; default: ui-token in --state-dir',
     }),
-    field('junction.proof', 'proof', pointer(BOOL), true, {
-      help: 'after each sync, send a few packets in thought through the rules read back from the kernel, and report where they go elsewhere than planned',
-    }),
     field('junction.firewalld', 'firewalld', pointer(BOOL), true, {
       help: 'listen on D-Bus for reloads of firewalld, which remove rules, and write them again at once',
     }),

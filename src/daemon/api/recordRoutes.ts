@@ -12,7 +12,7 @@ export interface RecordOptions {
   readonly turns: QuestionTurns;
 }
 
-const KINDS: readonly WatchEvent['kind'][] = ['change', 'sync', 'foreign', 'refused', 'conntrack', 'proof'];
+const KINDS: readonly WatchEvent['kind'][] = ['change', 'sync', 'foreign', 'refused', 'conntrack'];
 
 export function recordRoutes(options: RecordOptions): readonly ApiRoute[] {
   const { records, turns, recentEvents = () => changesOf(records) } = options;

@@ -134,16 +134,6 @@ export function addressNotServed(nodeName: string, service: ObjectKey, reason: s
   return aboutService(service, 'AddressNotServed', 'Serve', note);
 }
 
-/** The kernel does something else with a packet for it than is planned. */
-export function kernelDiffers(
-  nodeName: string,
-  service: ObjectKey,
-  { packet, planned, kernel }: { readonly packet: string; readonly planned: string; readonly kernel: string },
-): EventReport {
-  const note = `on node ${nodeName} a packet ${packet} goes elsewhere than planned. Planned: ${planned}. Kernel: ${kernel}. junction explain ${service} shows the rules on its way`;
-  return aboutService(service, 'KernelDiffersFromPlan', 'Prove', note);
-}
-
 /** Something of a Service is beyond what one Service may have on a node. */
 export function serviceTooLarge(
   nodeName: string,

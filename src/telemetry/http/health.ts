@@ -32,8 +32,6 @@ interface HealthStateOptions {
   readonly now: TimestampSource;
   /** What is listed and watched. A failure is no reason to leave the node once all has been listed. */
   readonly resources?: () => readonly ResourceHealth[];
-  /** Where the kernel was found to differ from the plan, one line each. */
-  readonly disagreements?: () => readonly string[];
 }
 
 /**
@@ -49,11 +47,9 @@ export class HealthState {
   /** The Node object says that load balancers may send traffic here. */
   nodeEligible = false;
   readonly resources: () => readonly ResourceHealth[];
-  readonly disagreements: () => readonly string[];
 
-  constructor({ syncPeriodMs, now, resources = () => [], disagreements = () => [] }: HealthStateOptions) {
+  constructor({ syncPeriodMs, now, resources = () => [] }: HealthStateOptions) {
     this.resources = resources;
-    this.disagreements = disagreements;
     this.#timeoutNs = BigInt(Math.round(2 * syncPeriodMs * 1e6));
     this.#now = now;
   }
@@ -144,7 +140,6 @@ export function healthPage({ state, now, counter }: HealthPageOptions): Page {
       health.leftOut.every(({ isAnswered }) => isAnswered);
     const code = health.healthy && (mayServe || !isHealthz) ? '200' : '503';
     counter?.(isHealthz ? 'healthz' : 'livez', code);
-    if (!isHealthz && query.has('verbose')) return liveAnswer(code, health, state.disagreements());
     return healthAnswer(code, health, now, isHealthz ? nodeEligible : undefined, resources);
   };
 }
@@ -175,19 +170,6 @@ function readyAnswer(state: HealthState, isVerbose: boolean): Answer {
   const lines = checks.map((check) => `[${check.isGood ? '+' : '-'}]${check.text}`);
   lines.push(`readyz check ${isGood ? 'passed' : 'failed'}`);
   return plain(isGood ? 200 : 503, `${lines.join('\n')}\n`);
-}
-
-/** `/livez?verbose`: lines for people. Rules that differ from the plan are no reason to restart the proxy. */
-function liveAnswer(code: HealthCode, { families }: Health, disagreements: readonly string[]): Answer {
-  const lines = [
-    ...families.map(({ family, healthy }) =>
-      healthy ? `[+]${family} ok` : `[-]${family} failed: a change waits`,
-    ),
-    ...disagreements.map((text) => `[-]proof failed: ${text}`),
-    ...(disagreements.length === 0 ? ['[+]proof ok'] : []),
-    `livez check ${code === '200' ? 'passed' : 'failed'}`,
-  ];
-  return plain(Number(code), `${lines.join('\n')}\n`);
 }
 
 function healthAnswer(

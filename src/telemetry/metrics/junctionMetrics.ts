@@ -45,24 +45,6 @@ const METRICS = {
     'Changes that other programs made to what we wrote into the kernel, each repaired; by the name of the program',
     ['ip_family', 'program'],
   ),
-  junction_proof_packets_total: counter(
-    'Packets that were walked through the rules in the kernel after syncs and compared with the plan, by result: agrees, disagrees, not_evaluated',
-    ['ip_family', 'result'],
-  ),
-  junction_proof_disagreements_total: counter(
-    'Packets with which the kernel does something else than is planned, each counted once when it is found',
-    FAMILY,
-  ),
-  junction_proof_disagreements: gauge('Those of them that are so now', FAMILY),
-  junction_proof_duration_seconds: histogram(
-    'Time to walk one packet through the rules in the kernel, reading them included',
-    FAMILY,
-    FINE_BUCKETS,
-  ),
-  junction_proof_processor_seconds_total: counter(
-    'Time of a processor that these walks are counted with; it stays below a hundredth of one core',
-    FAMILY,
-  ),
 };
 
 const MOST_PROGRAMS = 20;

@@ -232,19 +232,6 @@ export const ALERT_CASES: readonly AlertCase[] = [
     at: '20m',
   },
   {
-    alert: 'JunctionProofDisagrees',
-    when: 'two packets go elsewhere',
-    series: { [`junction_proof_disagreements{${IPV4}}`]: '2x30' },
-    at: '10m',
-    fires: { labels: ON_IPV4, description: 'On n1 2 packets of IPv4 would go elsewhere than planned.' },
-  },
-  {
-    alert: 'JunctionProofDisagrees',
-    when: 'it was so for a minute',
-    series: { [`junction_proof_disagreements{${IPV4}}`]: '0x3 1 0x26' },
-    at: '10m',
-  },
-  {
     alert: 'JunctionCrashLooping',
     when: 'it is killed every ten minutes',
     series: { [`process_start_time_seconds{${NODE}}`]: '1x9 2x9 3x9 4x9 5x9 6x9 7x9' },

@@ -33,9 +33,7 @@ const search = (tab: Tab) => tab.page.getByRole('searchbox').first();
 
 describe('the page of a proxy with 30,000 services', () => {
   const lab = useLab();
-  const demo = useInLab(() =>
-    Demo.start(lab(), { fill: (folder) => writeLargeCluster(folder, SIZES), flags: ['--proof=false'] }),
-  );
+  const demo = useInLab(() => Demo.start(lab(), { fill: (folder) => writeLargeCluster(folder, SIZES) }));
   const open = useBrowser(demo);
 
   test('shows the rows that are seen, and finds any of them', async () => {

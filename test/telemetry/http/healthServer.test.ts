@@ -7,9 +7,7 @@ import { ask, FakeMoments, keptLog } from './support.ts';
 class Stage {
   readonly moments = new FakeMoments();
   resources: readonly ResourceHealth[] = [];
-  readonly disagreements: string[] = [];
   readonly state = new HealthState({
-    disagreements: () => this.disagreements,
     syncPeriodMs: 30_000,
     now: this.moments.now,
     resources: () => this.resources,
@@ -71,17 +69,6 @@ describe('/healthz and /livez', () => {
     const { status, body } = await ask(stage.server.port, '/livez');
     expect(status).toBe(200);
     expect(body).toMatch(/^\{"lastUpdated":"[^"]+","currentTime":"[^"]+","healthy":true,"status":\{"IPv4":/);
-  });
-
-  test('/livez?verbose has lines for people, and what the proof found does not change the status', async () => {
-    stage.disagreements.push('IPv4 shop/web: planned: a; kernel: b');
-    const { status, body } = await ask(stage.server.port, '/livez?verbose');
-    expect(status).toBe(200);
-    expect(body).toBe(
-      '[+]IPv4 ok\n[+]IPv6 ok\n[-]proof failed: IPv4 shop/web: planned: a; kernel: b\nlivez check passed\n',
-    );
-    stage.disagreements.pop();
-    expect((await ask(stage.server.port, '/livez?verbose')).body).toContain('[+]proof ok\n');
   });
 
   test('a node that goes away: 503 for load balancers, though the proxy is well', async () => {
