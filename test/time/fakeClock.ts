@@ -9,6 +9,12 @@ interface Timer {
 export class FakeClock implements Clock {
   #now = 0;
   readonly #timers = new Set<Timer>();
+  readonly #settle: () => Promise<void>;
+
+  /** `settled` resolves when everything that is ready to run has run. */
+  constructor(settled = settle) {
+    this.#settle = settled;
+  }
 
   now(): number {
     return this.#now;
@@ -27,17 +33,28 @@ export class FakeClock implements Clock {
   /** Fires what is due on the way, in order, and lets promises settle after each. */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms;
-    await settle();
+    await this.#settle();
     for (;;) {
-      const next = [...this.#timers].sort((a, b) => a.at - b.at)[0];
+      const next = this.#next();
       if (!next || next.at > end) break;
       this.#timers.delete(next);
       this.#now = Math.max(this.#now, next.at);
       next.callback();
-      await settle();
+      await this.#settle();
     }
     this.#now = end;
-    await settle();
+    await this.#settle();
+  }
+
+  /** To the next moment for which something is scheduled. */
+  async advanceToNext(): Promise<void> {
+    const next = this.#next();
+    if (next === undefined) throw new Error('nothing is scheduled');
+    await this.advance(Math.max(0, next.at - this.#now));
+  }
+
+  #next(): Timer | undefined {
+    return [...this.#timers].sort((a, b) => a.at - b.at)[0];
   }
 }
 

@@ -15,7 +15,7 @@ import {
 import { decodeStatus } from './protobuf/object.ts';
 import { Limiter, type RateLimit } from './limiter.ts';
 import { PROBE_TIMEOUT_MS, type ProbeResult } from './serverMonitor.ts';
-import { Transport } from './transport.ts';
+import { type CreateDispatcher, Transport } from './transport.ts';
 
 interface ApiClientOptions {
   readonly access: ApiAccess;
@@ -28,6 +28,8 @@ interface ApiClientOptions {
   readonly encoding?: Encoding | undefined;
   /** Milliseconds since the epoch. */
   readonly wallTime?: (() => number) | undefined;
+  /** TCP and TLS unless given. */
+  readonly createDispatcher?: CreateDispatcher | undefined;
 }
 
 export type Query = Readonly<Record<string, string>>;
@@ -86,7 +88,8 @@ export class ApiClient {
   constructor(options: ApiClientOptions) {
     this.#options = options;
     const { access, clock, rateLimit } = options;
-    this.#transport = new Transport(access, () => options.onDiagnostic?.({ kind: 'transport' }));
+    const onCreated = (): void => options.onDiagnostic?.({ kind: 'transport' });
+    this.#transport = new Transport(access, onCreated, options.createDispatcher);
     this.#limiter = new Limiter(clock, rateLimit);
     this.#basePath = access.server.pathname.replace(/\/+$/, '');
     this.#host = access.host ?? access.server.host;

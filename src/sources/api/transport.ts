@@ -9,21 +9,25 @@ interface Connections {
   readonly probes: Dispatcher;
 }
 
+export type CreateDispatcher = (access: ApiAccess, identity: Identity) => Dispatcher;
+
 export class Transport {
   readonly #access: ApiAccess;
   readonly #onCreated: () => void;
+  readonly #createDispatcher: CreateDispatcher | undefined;
   #current: Connections | undefined;
   /** Those whose last streams have not ended yet. */
   readonly #retired = new Set<Dispatcher>();
 
-  constructor(access: ApiAccess, onCreated: () => void) {
+  constructor(access: ApiAccess, onCreated: () => void, createDispatcher?: CreateDispatcher) {
     this.#access = access;
     this.#onCreated = onCreated;
+    this.#createDispatcher = createDispatcher;
   }
 
   async connectionsFor(identity: Identity): Promise<Connections> {
     // undici takes a sixth of the time in which a proxy starts, and one that reads manifests does not need it.
-    const { createDispatcher } = await import('./dispatcher.ts');
+    const createDispatcher = this.#createDispatcher ?? (await import('./dispatcher.ts')).createDispatcher;
     if (this.#current && sameCertificates(this.#current.identity, identity)) return this.#current;
     this.renew();
     const create = (): Dispatcher => createDispatcher(this.#access, identity);

@@ -7,10 +7,12 @@ import { FakeClock } from '../../time/fakeClock.ts';
 import {
   type ApiServerOptions,
   certificate,
+  type Fault,
   privateKey,
   StatusError,
   TestApiServer,
 } from '../../support/apiServer/index.ts';
+import { MemoryNetwork } from '../../support/apiServer/memoryNetwork.ts';
 import { startConnectProxy } from './connectProxy.ts';
 import { openAccess } from './harness.ts';
 import { SHOP } from './objects.ts';
@@ -103,37 +105,6 @@ describe('trust', () => {
 });
 
 describe('identity', () => {
-  it('is a token, which is asked for once more when it is refused', async () => {
-    const server = await serve({ certificate: 'server', tokens: ['new'] });
-    let token = 'old';
-    let renewed = 0;
-    const access: ApiAccess = {
-      ...accessTo(server),
-      identity: async () => ({
-        authorization: `Bearer ${token}`,
-        ca: CA,
-        certificate: undefined,
-        key: undefined,
-      }),
-      renew: async () => {
-        renewed++;
-        token = 'new';
-        return true;
-      },
-    };
-    const client = connect(access);
-    expect(await statusOf(client)).toBe(200);
-    expect(await statusOf(client)).toBe(200);
-    expect(renewed).toBe(1);
-    expect(server.log.map(({ headers }) => headers.authorization)).toEqual([
-      'Bearer old',
-      'Bearer new',
-      'Bearer new',
-    ]);
-    server.tokens.clear();
-    expect(await statusOf(client)).toBe(401);
-  });
-
   it('is a certificate; a new one makes new connections', async () => {
     const server = await serve({ certificate: 'server', clientCertificates: true });
     let identity: Identity = { authorization: undefined, ca: CA, certificate: undefined, key: undefined };
@@ -179,20 +150,27 @@ describe('the way', () => {
 });
 
 describe('requests', () => {
-  it('are counted by their answers', async () => {
+  it('are counted by their answers, and as retries where the server wanted them later', async () => {
     const server = await serve({});
     const seen: string[] = [];
-    const onDiagnostic = (diagnostic: ApiDiagnostic): void => {
-      if (diagnostic.kind === 'request')
-        seen.push(`${diagnostic.method} ${diagnostic.host} ${diagnostic.code}`);
-    };
-    const client = connect(openAccess(server.url), { onDiagnostic });
-    server.faults.add({ on: 'any', fault: { kind: 'status', error: new StatusError(503) }, after: 1 });
-    server.faults.add({ on: 'any', fault: { kind: 'reset' }, after: 1 });
-    await statusOf(client);
-    await statusOf(client);
-    await statusOf(client).catch(() => undefined);
-    expect(seen).toEqual([`GET ${server.host} 200`, `GET ${server.host} 503`, `GET ${server.host} <error>`]);
+    const client = connect(openAccess(server.url), {
+      onDiagnostic: (each) => {
+        if (each.kind === 'request')
+          seen.push(`${each.method} ${each.host} ${each.code}${each.isRetry ? ' again' : ''}`);
+      },
+    });
+    const faults: readonly Fault[] = [
+      { kind: 'status', error: new StatusError(503) },
+      { kind: 'reset' },
+      { kind: 'status', error: new StatusError(429, { retryAfter: '1' }) },
+    ];
+    for (const fault of faults) server.faults.add({ on: 'any', fault });
+    for (let each = 0; each < 5; each++) await statusOf(client).catch(() => undefined);
+    expect(await client.probe(new AbortController().signal)).toBe('ready');
+    await server.close();
+    expect(await client.probe(new AbortController().signal)).toBe('noAnswer');
+    const codes = ['503', '<error>', '429', '200 again', '200', '200', '<error>'];
+    expect(seen).toEqual(codes.map((code) => `GET ${server.host} ${code}`));
   });
 
   it('are measured until their answer has been read, watches are not', async () => {
@@ -218,50 +196,25 @@ describe('requests', () => {
     expect(seen.at(-1)).toMatchObject({ kind: 'answer', receivedBytes: undefined });
   });
 
-  it('are counted where they only ask whether the server is ready', async () => {
-    const server = await serve({});
-    const seen: string[] = [];
-    const client = connect(openAccess(server.url), {
-      onDiagnostic: (each) => seen.push(each.kind === 'request' ? `GET ${each.code}` : each.kind),
-    });
-    expect(await client.probe(new AbortController().signal)).toBe('ready');
-    await server.close();
-    expect(await client.probe(new AbortController().signal)).toBe('noAnswer');
-    expect(seen).toEqual(['transport', 'GET 200', 'GET <error>']);
-  });
-
-  it('that the server wants later are retries when they come', async () => {
-    const server = await serve({});
-    const seen: string[] = [];
-    const client = connect(openAccess(server.url), {
-      onDiagnostic: (each) => {
-        if (each.kind === 'request') seen.push(`${each.code} ${each.isRetry ? 'again' : 'first'}`);
-      },
-    });
-    server.faults.add({
-      on: 'any',
-      fault: { kind: 'status', error: new StatusError(429, { retryAfter: '1' }) },
-      times: 1,
-    });
-    for (let each = 0; each < 3; each++) await statusOf(client);
-    expect(seen).toEqual(['429 first', '200 again', '200 first']);
-  });
-
-  it('are held back by the rate limit, watches are not', async () => {
-    const server = await serve({});
-    const clock = new FakeClock();
-    const client = connect(openAccess(server.url), { clock, rateLimit: { qps: 1, burst: 1 } });
-    expect(await statusOf(client)).toBe(200);
-    const held = statusOf(client);
-    const watch = await client.get('/api/v1/nodes', {
-      watch: 'true',
-      resourceVersion: '200',
-      timeoutSeconds: '9',
-    });
-    expect(watch.status).toBe(200);
-    expect(server.count('list')).toBe(1);
-    await clock.advance(1000);
-    expect(await held).toBe(200);
+  it.each([
+    [{ qps: 10, burst: 3 }, 3, 100],
+    [{ qps: 0, burst: 0 }, 10, 200],
+    [{ qps: -1, burst: 1 }, 12, 0],
+  ])('are held back by the rate limit %j, watches are not', async (rateLimit, atOnce, everyMs) => {
+    const network = new MemoryNetwork();
+    const { clock } = network;
+    const server = await serve({ network });
+    const createDispatcher = network.createDispatcher.bind(network);
+    const client = connect(openAccess(server.url), { clock, rateLimit, createDispatcher });
+    const all = Promise.all(Array.from({ length: 12 }, () => statusOf(client)));
+    await network.quiet();
+    expect(server.count('list')).toBe(atOnce);
+    const watch = { watch: 'true', resourceVersion: '200', timeoutSeconds: '9' };
+    expect((await client.get('/api/v1/nodes', watch)).status).toBe(200);
+    if (atOnce < 12) await clock.advance(everyMs);
+    expect(server.count('list')).toBe(Math.min(atOnce + 1, 12));
+    await clock.advance(12 * everyMs);
+    expect(await all).toEqual(Array.from({ length: 12 }, () => 200));
   });
 
   it('say who asks, and what they take', async () => {

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { ApiSource } from '../../../src/sources/api/apiSource.ts';
 import { ApiClient } from '../../../src/sources/api/client.ts';
 import type { ApiAccess } from '../../../src/sources/api/credentials/identity.ts';
-import { FakeClock } from '../../time/fakeClock.ts';
+import { MemoryNetwork } from '../../support/apiServer/memoryNetwork.ts';
 import {
   type Asked,
   bookmark,
@@ -41,15 +41,21 @@ async function serve(
   script: (asked: Asked) => Reply,
   access: (url: string) => ApiAccess = openAccess,
 ): Promise<Served> {
-  const server = await playScript((asked) => {
+  const network = new MemoryNetwork();
+  const { clock } = network;
+  const server = playScript(network, (asked) => {
     const resource = resourceOf(asked);
     if (resource === 'readyz') return { status: 200, body: 'ok' };
     if (resource === 'services' || resource === 'servicecidrs') return script(asked);
     if (asked.query['watch'] !== 'true') return list(resource, 70, resource === 'nodes' ? [NODE] : []);
     return isStream(asked) ? REPLIES.streamRefused : watch(bookmark(resource, 70));
   });
-  const clock = new FakeClock();
-  const client = new ApiClient({ access: access(server.url), clock, rateLimit: { qps: -1, burst: 1 } });
+  const client = new ApiClient({
+    access: access(server.url),
+    clock,
+    rateLimit: { qps: -1, burst: 1 },
+    createDispatcher: (to, identity) => network.createDispatcher(to, identity),
+  });
   const source = new ApiSource({
     client,
     clock,
@@ -61,7 +67,6 @@ async function serve(
   onTestFinished(async () => {
     await source.stop();
     await client.close();
-    await server.close();
   });
   await source.start(events);
   return {
@@ -69,10 +74,10 @@ async function serve(
     told,
     isSynced,
     until: async (what, check) => {
+      await network.quiet();
       for (let turn = 0; turn < 20_000; turn++) {
         if (check()) return;
-        await new Promise((resolve) => setTimeout(resolve, 1));
-        await clock.advance(100);
+        await clock.advanceToNext();
       }
       throw new Error(`waited in vain: ${what}`);
     },

@@ -4,7 +4,7 @@
  * curl: whoever reads them must not depend on spaces.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { MemoryNetwork } from '../../support/apiServer/memoryNetwork.ts';
 
 export interface Reply {
   readonly status: number;
@@ -128,13 +128,12 @@ export const REPLIES = {
 } as const;
 
 /** Answers each request as the script says; the same question may be answered otherwise the next time. */
-export async function playScript(script: (asked: Asked) => Reply): Promise<{
-  readonly url: string;
-  readonly asked: readonly Asked[];
-  close(): Promise<void>;
-}> {
+export function playScript(
+  network: MemoryNetwork,
+  script: (asked: Asked) => Reply,
+): { readonly url: string; readonly asked: readonly Asked[] } {
   const asked: Asked[] = [];
-  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+  network.server = createServer((request: IncomingMessage, response: ServerResponse) => {
     const url = new URL(request.url ?? '/', 'http://server');
     const query = Object.fromEntries(url.searchParams);
     const question = { path: url.pathname, query, authorization: request.headers.authorization };
@@ -146,17 +145,5 @@ export async function playScript(script: (asked: Asked) => Reply): Promise<{
     response.write(body);
     if (!stays) response.end();
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    asked,
-    close: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => {
-        server.close(resolve);
-      });
-    },
-  };
+  return { url: 'http://127.0.0.1:6443', asked };
 }

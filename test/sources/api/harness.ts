@@ -6,80 +6,94 @@ import type { ApiAccess, Identity } from '../../../src/sources/api/credentials/i
 import type { Encoding } from '../../../src/sources/api/encoding.ts';
 import type { ApiDiagnostic } from '../../../src/sources/api/diagnostics.ts';
 import { ApiSource, type ApiSourceEvents } from '../../../src/sources/api/apiSource.ts';
-// The client imports it with its first request; the test's clock would go on for minutes meanwhile.
-import '../../../src/sources/api/dispatcher.ts';
 import type { EndpointSlice } from '../../../src/model/objects.ts';
 import { projectEndpointSlice } from '../../../src/model/project/endpointSlice.ts';
 import { projectNode } from '../../../src/model/project/node.ts';
 import { projectService } from '../../../src/model/project/service.ts';
-import { printSourceProblem } from '../../../src/sources/source.ts';
-import { FakeClock } from '../../time/fakeClock.ts';
-import { type ApiServerOptions, type RawObject, TestApiServer } from '../../support/apiServer/index.ts';
+import { EarlySource } from '../../../src/sources/earlySource.ts';
+import { printSourceProblem, type Source } from '../../../src/sources/source.ts';
+import { MemoryNetwork } from '../../support/apiServer/memoryNetwork.ts';
+import type { FakeClock } from '../../time/fakeClock.ts';
+import {
+  type ApiServerOptions,
+  type FaultRule,
+  type RawObject,
+  TestApiServer,
+} from '../../support/apiServer/index.ts';
 import { RESOURCES } from '../../support/apiServer/resources.ts';
 
 export const NODE = 'node1';
 
 export interface Harness {
   readonly server: TestApiServer;
-  readonly source: ApiSource;
+  readonly source: Source;
+  readonly network: MemoryNetwork;
   readonly clock: FakeClock;
   readonly diagnostics: readonly ApiDiagnostic[];
   /** What the source has told, by `Kind key`. */
   readonly world: ReadonlyMap<string, unknown>;
   /** Every event, as lines, since the last call. */
   readonly told: () => readonly string[];
-  /** Lets time go on, in steps, until it is so. */
-  readonly until: (what: string, check: () => boolean, stepMs?: number) => Promise<void>;
+  /** Lets time go on until it is so. */
+  readonly until: (what: string, check: () => boolean) => Promise<void>;
+  /** Lets so much time go by. */
+  readonly pass: (ms: number) => Promise<void>;
   /** The source's world is the server's, and every watch is open. */
   readonly settled: () => Promise<void>;
 }
 
-export interface HarnessOptions extends Omit<ApiServerOptions, 'clock'> {
+export interface HarnessOptions extends Omit<ApiServerOptions, 'clock' | 'network'> {
   readonly objects?: readonly RawObject[];
   readonly withServiceCIDRs?: boolean;
   /** Asked for; protobuf when not given. */
   readonly encoding?: Encoding;
-  readonly access?: (server: TestApiServer) => Promise<ApiAccess>;
+  readonly access?: (server: TestApiServer, clock: FakeClock) => Promise<ApiAccess>;
   /** The server refuses connections until the test lets it listen. */
   readonly away?: boolean;
+  /** Faults from the beginning. */
+  readonly faults?: readonly FaultRule[];
+  /** Called by the listener of each object. */
+  readonly onEvent?: () => void;
+  /** The source is started early: its listener takes what has come when this resolves. */
+  readonly listenAfter?: (server: TestApiServer, clock: FakeClock) => Promise<void>;
 }
 
 export async function startHarness(options: HarnessOptions = {}): Promise<Harness> {
-  const clock = new FakeClock();
-  const server = await TestApiServer.start({ ...options, clock });
+  const network = new MemoryNetwork();
+  const { clock } = network;
+  const server = await TestApiServer.start({ ...options, network });
   server.put(...(options.objects ?? []));
+  for (const rule of options.faults ?? []) server.faults.add(rule);
   const diagnostics: ApiDiagnostic[] = [];
   const onDiagnostic = (diagnostic: ApiDiagnostic): void => void diagnostics.push(diagnostic);
   const client = new ApiClient({
-    access: (await options.access?.(server)) ?? openAccess(server.url),
+    access: (await options.access?.(server, clock)) ?? openAccess(server.url),
     clock,
     rateLimit: { qps: 50, burst: 100 },
     onDiagnostic,
     encoding: options.encoding ?? 'protobuf',
+    createDispatcher: (access, identity) => network.createDispatcher(access, identity),
   });
-  const source = new ApiSource({
-    client,
-    clock,
-    nodeName: NODE,
-    random: seededRandom(),
-    onDiagnostic,
-    withServiceCIDRs: options.withServiceCIDRs,
-  });
-  const { events, world, told, isSynced } = record();
+  if (options.away) await server.close();
+  const { withServiceCIDRs, listenAfter } = options;
+  const random = seededRandom();
+  const direct = new ApiSource({ client, clock, nodeName: NODE, random, onDiagnostic, withServiceCIDRs });
+  const source: Source = listenAfter === undefined ? direct : new EarlySource(direct, clock);
+  const { events, world, told, isSynced } = record(options.onEvent);
   const serverWorld = remembered(server);
   onTestFinished(async () => {
-    await source.stop();
+    await source.stop().catch(() => undefined);
     await client.close();
     await server.close();
   });
-  if (options.away) await server.close();
+  await listenAfter?.(server, clock);
   await source.start(events);
 
-  const until: Harness['until'] = async (what, check, stepMs = 500) => {
+  const until: Harness['until'] = async (what, check) => {
+    await network.quiet();
     for (let turn = 0; turn < 20_000; turn++) {
       if (check()) return;
-      await new Promise((resolve) => setTimeout(resolve, 1));
-      await clock.advance(stepMs);
+      await clock.advanceToNext();
     }
     throw new Error(`waited in vain: ${what}\n${diagnostics.map(printDiagnostic).slice(-20).join('\n')}`);
   };
@@ -90,7 +104,12 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
       () => isSynced() && server.watches.size === kinds && sameWorld(world, serverWorld()),
     );
   };
-  return { server, source, clock, diagnostics, world, told, until, settled };
+  const pass = async (ms: number): Promise<void> => {
+    const end = clock.now() + ms;
+    clock.schedule(ms, () => undefined);
+    await until('time passes', () => clock.now() >= end);
+  };
+  return { server, source, network, clock, diagnostics, world, told, until, pass, settled };
 }
 
 export function openAccess(url: string, identity: Partial<Identity> = {}): ApiAccess {
@@ -161,7 +180,7 @@ export function printDiagnostic(diagnostic: ApiDiagnostic): string {
   return `${diagnostic.kind}${resource}${failure}`;
 }
 
-export function record(): {
+export function record(onChange = (): void => undefined): {
   readonly events: ApiSourceEvents;
   readonly world: ReadonlyMap<string, unknown>;
   readonly told: () => readonly string[];
@@ -174,6 +193,7 @@ export function record(): {
     lines.push(`${value === undefined ? '-' : world.has(key) ? '~' : '+'} ${key}`);
     if (value === undefined) world.delete(key);
     else world.set(key, value);
+    onChange();
   };
   return {
     world,

@@ -15,6 +15,7 @@ import { answerWithFault, sendPieces, sendStatus } from './answers.ts';
 import { head, negotiate, type ServedEncoding } from './negotiate.ts';
 import { type Fault, Faults, type RequestKind } from './faults.ts';
 import { Lister } from './listing.ts';
+import type { MemoryNetwork } from './memoryNetwork.ts';
 import { flag, type ListOptions, readListOptions } from './options.ts';
 import { RESOURCES, type ServedResource } from './resources.ts';
 import { readSelectors } from './selectors.ts';
@@ -28,6 +29,8 @@ const FRESHNESS_MS = 3000;
 
 export interface ApiServerOptions {
   readonly clock?: Clock;
+  /** Listens there instead of on a port. */
+  readonly network?: MemoryNetwork;
   /** Plain HTTP when not given. */
   readonly certificate?: Extract<CertificateName, 'server' | 'expiredServer'>;
   /** Anybody may come when neither tokens nor client certificates are asked for. */
@@ -81,7 +84,7 @@ export class TestApiServer {
 
   private constructor(options: ApiServerOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
+    this.#clock = options.clock ?? options.network?.clock ?? systemClock;
     this.store = new ObjectStore(options.revision, options.history);
     this.#lister = new Lister(this.store);
     this.tokens = new Set(options.tokens);
@@ -142,6 +145,12 @@ export class TestApiServer {
   /** On the port that it had before, if it had one. */
   async listen(): Promise<void> {
     this.#server = this.#create();
+    const { network } = this.#options;
+    if (network) {
+      network.server = this.#server;
+      this.#port = 6443;
+      return;
+    }
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject);
       this.#server.listen(this.#port, '127.0.0.1', resolve);
@@ -151,6 +160,8 @@ export class TestApiServer {
 
   /** From now on connections are refused. */
   async close(): Promise<void> {
+    const { network } = this.#options;
+    if (network) network.server = undefined;
     const closed = new Promise((resolve) => {
       this.#server.close(resolve);
     });
@@ -210,6 +221,9 @@ export class TestApiServer {
     let fault = this.faults.take(entry.kind, entry.resource);
     if (fault?.kind === 'do') {
       fault.action();
+      fault = undefined;
+    } else if (fault?.kind === 'late') {
+      await this.#pause(fault.ms);
       fault = undefined;
     }
     const encoding = this.#encodingFor(request, resource);
@@ -313,9 +327,12 @@ export class TestApiServer {
 
   /** A version that is not there yet is waited for, three seconds. */
   async #reached(wanted: number): Promise<void> {
-    if (wanted <= this.store.revision) return;
-    await new Promise<void>((resolve) => {
-      this.#clock.schedule(FRESHNESS_MS, resolve);
+    if (wanted > this.store.revision) await this.#pause(FRESHNESS_MS);
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#clock.schedule(ms, resolve);
     });
   }
 }

@@ -17,6 +17,8 @@ export type Fault =
   | { readonly kind: 'reset' }
   /** There is never an answer. */
   | { readonly kind: 'hang' }
+  /** The answer begins after so long. */
+  | { readonly kind: 'late'; readonly ms: number }
   /** A list breaks off after this many bytes. `clean`: as if it had ended there. */
   | { readonly kind: 'cut'; readonly afterBytes: number; readonly clean: boolean }
   /** A list goes out in pieces of a few bytes. */

@@ -6,15 +6,20 @@ import type { PluginCall, PluginResult } from '../../../../src/system/pluginProc
 import { FakeClock } from '../../../time/fakeClock.ts';
 
 export class Machine {
-  readonly files = new Map<string, string>();
+  readonly files: Map<string, string>;
   readonly env: Record<string, string> = {};
-  readonly clock = new FakeClock();
+  readonly clock: FakeClock;
   wallTime = Date.parse('2026-05-01T12:00:00Z');
   readonly reads: string[] = [];
   readonly calls: PluginCall[] = [];
   plugin: (call: PluginCall) => PluginResult = () => ({ kind: 'failed', reason: 'ENOENT', isMissing: true });
 
   readonly pluginCertificates: (string | undefined)[] = [];
+
+  constructor(clock = new FakeClock(), files = new Map<string, string>()) {
+    this.clock = clock;
+    this.files = files;
+  }
 
   load(options: Pick<LoadAccessOptions, 'kubeconfig' | 'master'> = {}): Promise<ApiAccess> {
     return loadAccess({
