@@ -1,0 +1,572 @@
+/** When a family syncs, what it asks its writer for, and what the log says of it. */
+import { describe, expect, test } from 'vitest';
+import { FAMILIES } from '../../src/model/ip.ts';
+import { DualStackProxier } from '../../src/proxy/dualStackProxier.ts';
+import type { LookResult } from '../../src/proxy/report.ts';
+import { node, service, slice } from '../plan/given.ts';
+import { MemorySource } from '../sources/memorySource.ts';
+import { FakeClock, settle } from '../time/fakeClock.ts';
+import { FakeLog } from './fakes.ts';
+import { FULL, NOTHING, type Run, Stage } from './stage.ts';
+
+const FAILS: Run = { report: new Error('lock') };
+const wants = (retryAfterMs: number | undefined): Run => ({ report: { retryAfterMs } });
+
+/** Seconds; a request with `!` is urgent. */
+const TIMES: readonly (readonly [title: string, requests: string, runs: readonly Run[], began: string])[] = [
+  ['nothing without a request', '', [], ''],
+  ['the first request at once', '5', [], '5'],
+  ['a second request after a second of rest', '0 0.1', [], '0 1'],
+  ['counted from the end of a sync', '0 0.5', [{ ms: 400 }], '0 1.4'],
+  ['requests during the rest fold into one', '0 0.1 0.2 0.3', [], '0 1'],
+  ['requests during a sync fold into one', '0 0.1 1.9', [{ ms: 2000 }], '0 3'],
+  ['after a rest at once', '0 5', [], '0 5'],
+  ['a steady stream', '0 0.5 1.5 2.5 3.5', [], '0 1 2 3 4'],
+  ['again when the mode wants it', '0', [wants(5000), wants(2000), {}], '0 5 7'],
+  ['as the last sync wants it', '0 2', [wants(5000), {}], '0 2'],
+  ['not sooner than it may', '0', [wants(10), {}], '0 1'],
+  ['a failure is repeated after the sync period', '0', [FAILS, FAILS, {}], '0 30 60'],
+  ['success cancels the repetition', '0 10', [FAILS, {}], '0 10'],
+  ['what is urgent at once', '0 0.1! 0.3!', [], '0 0.1 0.3'],
+  ['what is urgent as soon as the sync under way has ended', '0 0.1!', [{ ms: 400 }], '0 0.4'],
+  ['what is not urgent still waits', '0 0.1! 0.2', [], '0 0.1 1.1'],
+  [
+    'what is urgent without end: five times, then as everything else',
+    '0 0.01! 0.02! 0.03! 0.04! 0.05! 0.06! 0.07! 0.5! 1.05!',
+    [],
+    '0 0.01 0.02 0.03 0.04 0.05 1.011 2.011',
+  ],
+];
+
+test.each(TIMES)('it syncs: %s', async (_, requests, runs, began) => {
+  const stage = new Stage({ runs });
+  for (const word of requests.split(' ').filter(Boolean)) {
+    await stage.pass(Number.parseFloat(word) - stage.clock.now() / 1000);
+    stage.runner.request(undefined, word.endsWith('!'));
+    await settle();
+  }
+  await stage.pass(100);
+  expect(stage.began.join(' ')).toBe(began);
+});
+
+describe('it syncs', () => {
+  test('without a rest where none is wanted', async () => {
+    const stage = new Stage({ minSyncPeriodMs: 0 });
+    for (let request = 0; request < 3; request++) {
+      stage.runner.request();
+      await stage.pass(0.001);
+    }
+    expect(stage.syncs).toBe(3);
+  });
+
+  test('every hour in any case, counted from the last sync', async () => {
+    const stage = new Stage();
+    await stage.pass(1800);
+    stage.runner.request();
+    await stage.pass(2 * 3600);
+    expect(stage.began).toEqual([1800, 1800 + 3600, 1800 + 7200].slice(0, stage.syncs));
+    expect(stage.syncs).toBeGreaterThanOrEqual(2);
+  });
+
+  test('not before the first full picture', async () => {
+    const stage = new Stage({ isListing: true });
+    stage.runner.request();
+    stage.runner.requestFull();
+    stage.tell('a/b 10.96.0.1 80');
+    await stage.pass(10);
+    expect(stage.syncs).toBe(0);
+    stage.proxy.onSynced();
+    stage.runner.request();
+    await settle();
+    expect(stage.writer.syncs).toEqual([['a/b/TCP']]);
+  });
+
+  test('one at a time; stop waits for it, and none follows', async () => {
+    const stage = new Stage({ runs: [{ ms: 500 }] });
+    stage.runner.request();
+    await stage.pass(0.1);
+    stage.runner.request(undefined, true);
+    let isStopped = false;
+    const stopped = stage.runner.stop().then(() => {
+      isStopped = true;
+    });
+    await stage.pass(0.3);
+    expect([stage.syncs, isStopped]).toEqual([1, false]);
+    await stage.pass(0.1);
+    await stopped;
+    await stage.pass(10_000);
+    expect(stage.syncs).toBe(1);
+    expect(stage.clock.pending).toBe(0);
+  });
+});
+
+describe('a sync that fails', () => {
+  test('is logged, and its changes are written by the next', async () => {
+    const stage = new Stage({ runs: [FAILS, {}] });
+    stage.tell('a/b 10.96.0.1 80');
+    await stage.pass(30);
+    expect(stage.writer.syncs).toEqual([['a/b/TCP'], ['a/b/TCP']]);
+    expect(stage.lines('"msg":"Sync failed"')[0]).toContain('"err":"lock"');
+  });
+
+  test('because the kernel refuses a service is tried again with a look at everything; the others are served', async () => {
+    const refused = new Map(['a/b/TCP', 'c/d/TCP'].map((id) => [id, new Error('line 7 failed')]));
+    const stage = new Stage({ runs: [{ report: { refused } }, {}] });
+    stage.runner.request();
+    await settle();
+    expect([stage.fulls, stage.outcomes.length]).toEqual([1, 1]);
+    expect(stage.lines('a/b/TCP (and 1 more): line 7 failed')).toHaveLength(1);
+    await stage.pass(90);
+    expect(stage.began).toEqual([0, 30]);
+  });
+});
+
+test('a sync that had nothing to write is not logged', async () => {
+  const stage = new Stage({ runs: [{}, { report: NOTHING }, { report: FULL }] });
+  for (let sync = 0; sync < 3; sync++) {
+    stage.runner.request();
+    await stage.pass(5);
+  }
+  expect([stage.syncs, stage.causes.length]).toEqual([3, 1]);
+});
+
+describe('the cause in the log', () => {
+  async function serving(): Promise<Stage> {
+    const stage = new Stage();
+    stage.proxy.onNode(node('node1'));
+    stage.tell('a/b 10.96.0.1 80', 'a/b-1 of b 8080 | 10.1.0.1');
+    await stage.pass(5);
+    expect(stage.causes).toEqual(['start']);
+    return stage;
+  }
+
+  const nodeChanges = (stage: Stage): void => stage.runner.request('addresses of this node changed');
+  const iptables = { processId: 99, processName: 'iptables' };
+
+  test.each<[string, (stage: Stage) => void, string]>([
+    [
+      'objects, each once',
+      (stage) => {
+        stage.tell('a/b-1 of b 8080 | 10.1.0.1 | 10.1.0.2');
+        stage.tell('a/b-1 of b 8080 | 10.1.0.1 | 10.1.0.7', 'a/c 10.96.0.2 80');
+      },
+      'Service a/c added; EndpointSlice a/b-1: endpoint 10.1.0.7 added',
+    ],
+    ['an object that is gone', (stage) => stage.tell('- a/b'), 'Service a/b removed'],
+    [
+      'a few of very many',
+      (stage) => stage.tell(...Array.from({ length: 40 }, (_, index) => `a/s${index} 10.96.1.${index} 80`)),
+      'Service a/s0 added; Service a/s1 added; Service a/s2 added; and 37 more',
+    ],
+    [
+      'the node',
+      (stage) => {
+        stage.proxy.onNode(node('node1', '10.0.0.1'));
+        nodeChanges(stage);
+      },
+      'Node node1 changed; addresses of this node changed',
+    ],
+    [
+      'another program, as far as the kernel says',
+      (stage) =>
+        stage.runner.foreignChanges.noticed({ objects: ['chain nat KUBE-SERVICES'], changedBy: iptables }),
+      'iptables (pid 99) changed chain nat KUBE-SERVICES',
+    ],
+    [
+      'what a verification found',
+      (stage) => {
+        stage.runs = [{ report: { kind: 'full', repaired: ['set service-ips'] } }];
+        stage.runner.verify();
+      },
+      'verification of what is in the kernel; found changed: set service-ips',
+    ],
+  ])('is %s', async (_, happen, cause) => {
+    const stage = await serving();
+    happen(stage);
+    await stage.pass(5);
+    expect(stage.causes.slice(1)).toEqual([cause]);
+  });
+
+  test('of a sync that failed stays for the next one', async () => {
+    const stage = await serving();
+    stage.runs = [FAILS, {}];
+    stage.proxy.onEndpointSlice('a/b-1', undefined);
+    nodeChanges(stage);
+    await stage.pass(60);
+    expect(stage.causes.slice(1)).toEqual([
+      'EndpointSlice a/b-1 removed; addresses of this node changed; again after a sync that failed',
+    ]);
+  });
+
+  test('of a sync that wrote nothing is none of the next', async () => {
+    const stage = await serving();
+    stage.runs = [{ report: NOTHING }, {}];
+    nodeChanges(stage);
+    await stage.pass(5);
+    stage.tell('a/c 10.96.0.2 80');
+    await stage.pass(5);
+    expect(stage.causes.slice(1)).toEqual(['Service a/c added']);
+  });
+
+  test('of a large change is that of its rest too', async () => {
+    const stage = await serving();
+    stage.writer.writesPerSync = 4;
+    stage.tell('a/many 10.96.0.9 p:80 q:81 r:82 s:83', 'a/more 10.96.0.10 p:80 q:81 r:82 s:83');
+    await stage.pass(5);
+    expect(stage.causes.length).toBeGreaterThan(2);
+    expect(new Set(stage.causes.slice(1))).toEqual(new Set(['Service a/many added; Service a/more added']));
+  });
+});
+
+const NFT = { processName: 'nft', processId: 4711 };
+const FLUSH = { objects: ['chain nat KUBE-SERVICES'], changedBy: NFT };
+const REPAIRED = 'Another program changed our rules; repaired';
+
+describe('what another program changed', () => {
+  test('is repaired at once, counted, and logged once it is repaired', async () => {
+    const stage = new Stage({ runs: [{ ms: 100 }] });
+    stage.runner.foreignChanges.noticed(FLUSH);
+    await stage.pass(0.05);
+    expect([stage.syncs, stage.programs]).toEqual([1, ['nft']]);
+    expect(stage.lines(REPAIRED)).toEqual([]);
+    // What comes during a sync is repaired by the next.
+    stage.runner.foreignChanges.noticed({
+      objects: Array.from({ length: 5000 }, (_, index) => `rule ${index}`),
+    });
+    await stage.pass(0.1);
+    expect(stage.lines(REPAIRED)[0]).toContain(
+      '"level":"warning","msg":"Another program changed our rules; repaired","ipFamily":"IPv4",' +
+        '"changedBy":"nft (pid 4711)","objects":"chain nat KUBE-SERVICES","changes":1',
+    );
+    await stage.pass(60);
+    expect([stage.syncs, stage.programs]).toEqual([2, ['nft', 'unknown']]);
+    expect(stage.lines(REPAIRED)).toHaveLength(2);
+    expect(stage.lines(REPAIRED)[1]).toContain('"objects":"rule 0, rule 1, rule 2 and many more"');
+  });
+
+  test('and could not be repaired is kept until it is, together with later changes', async () => {
+    const stage = new Stage({ runs: [FAILS, {}] });
+    stage.runner.foreignChanges.noticed(FLUSH);
+    await stage.pass(5);
+    stage.runner.foreignChanges.noticed({ ...FLUSH, changedBy: { ...NFT, processId: 5 } });
+    await stage.pass(60);
+    expect(stage.lines(REPAIRED)).toHaveLength(1);
+    expect(stage.lines('"changedBy":"nft (pid 4711), nft (pid 5)"')).toHaveLength(1);
+    expect(stage.lines('"changes":2')).toHaveLength(1);
+  });
+
+  test('and a sync found, is logged and counted once, also where a notification told of it', async () => {
+    const stage = new Stage({
+      runs: [{ report: { ...FULL, repaired: ['link kube-ipvs0'] } }, { report: FULL }],
+    });
+    stage.runner.requestFull();
+    await stage.pass(5);
+    expect(stage.lines(REPAIRED)).toHaveLength(1);
+    expect(stage.programs).toEqual(['unknown']);
+    stage.runs = [{ report: { ...FULL, repaired: ['link kube-ipvs0'] } }, { report: FULL }];
+    stage.runner.foreignChanges.noticed({ objects: ['link kube-ipvs0'] });
+    await stage.pass(5);
+    expect(stage.programs).toEqual(['unknown', 'unknown']);
+  });
+
+  describe('again and again', () => {
+    /** The other program answers each repair after a second; how long each repair waits. */
+    async function fight(stage: Stage, rounds: number, change = FLUSH): Promise<readonly number[]> {
+      const delays: number[] = [];
+      for (let round = 0; round < rounds; round++) {
+        await stage.pass(1);
+        const before = stage.syncs;
+        stage.runner.foreignChanges.noticed(change);
+        const noticedAt = stage.clock.now();
+        await settle();
+        while (stage.syncs === before) await stage.pass(0.5);
+        delays.push((stage.clock.now() - noticedAt) / 1000);
+      }
+      return delays;
+    }
+
+    test('is repaired later and later, and both programs are named', async () => {
+      const stage = new Stage();
+      expect(await fight(stage, 13)).toEqual([0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 30, 30, 30]);
+      const told = stage.lines("keep undoing each other's changes");
+      expect(told).toHaveLength(2); // at its beginning, and when the delay cannot grow any more
+      expect(told[0]).toContain(`"junction":"Junction (pid ${process.pid})","changedBy":"nft (pid 4711)"`);
+      expect(told[0]).toContain('"objects":"chain nat KUBE-SERVICES"');
+      expect(told[0]).toContain('"whatToDo":');
+    });
+
+    test('is over after some quiet, and was never about another object', async () => {
+      const stage = new Stage();
+      await fight(stage, 8);
+      expect(await fight(stage, 1, { ...FLUSH, objects: ['chain filter KUBE-FORWARD'] })).toEqual([0]);
+      await stage.pass(11);
+      expect(await fight(stage, 1)).toEqual([0]);
+    });
+
+    test('is repaired by a sync for another reason too, and by no other after it', async () => {
+      const stage = new Stage();
+      await fight(stage, 7);
+      await stage.pass(1);
+      stage.runner.foreignChanges.noticed(FLUSH);
+      stage.runner.request();
+      const before = stage.syncs;
+      await stage.pass(60);
+      expect(stage.syncs).toBe(before + 1);
+      stage.runner.foreignChanges.noticed(FLUSH);
+      await stage.runner.stop();
+      expect(stage.clock.pending).toBe(0);
+    });
+  });
+});
+
+describe('a verification', () => {
+  /** Full syncs that take so long, in seconds, and find everything in place. */
+  const looks = (...seconds: readonly number[]): Stage =>
+    new Stage({ runs: seconds.map((each) => ({ ms: 1000 * each, report: FULL })) });
+
+  test('reads everything back', async () => {
+    const stage = looks(0);
+    stage.runner.verify();
+    await stage.pass(1);
+    expect([stage.fulls, stage.syncs]).toEqual([1, 1]);
+  });
+
+  test.each([
+    ['in one hundredth of the time', [2], [200]],
+    ['not after one slow look, but after the fastest of three', [0.1, 20, 0.1], [30, 30]],
+    ['after ten sync periods at most', [20], [300]],
+  ])('is repeated %s', async (_, seconds, waits) => {
+    const stage = looks(...seconds);
+    stage.runner.requestFull();
+    await stage.pass(seconds[0] ?? 0);
+    for (const [index, wait] of waits.entries()) {
+      await stage.pass(wait - 1);
+      if (wait > 30) stage.runner.verify();
+      await settle();
+      if (wait > 30) expect(stage.fulls).toBe(1 + index);
+      await stage.pass(1);
+      stage.runner.verify();
+      await settle();
+      expect(stage.fulls).toBe(2 + index);
+    }
+  });
+
+  test('is not made where the generation says that nothing changed since, but after own writes', async () => {
+    const stage = looks(0);
+    stage.generation = { id: 7 };
+    const fulls: number[] = [];
+    const verify = async (): Promise<void> => {
+      stage.runner.verify();
+      await stage.pass(60);
+      fulls.push(stage.fulls);
+    };
+    await verify();
+    await verify();
+    stage.generation = { id: 8 };
+    await verify();
+    stage.runs = [{}, { report: FULL }];
+    stage.runner.request();
+    await stage.pass(60);
+    await verify();
+    await verify();
+    expect(fulls).toEqual([1, 1, 2, 3, 3]);
+  });
+
+  test('does not wait for a first write that took long: it was no look', async () => {
+    const stage = new Stage({ runs: [{ ms: 10_000, report: { kind: 'full' } }, { report: FULL }] });
+    stage.runner.request();
+    await stage.pass(40);
+    stage.runner.verify();
+    await stage.pass(1);
+    expect([stage.fulls, stage.syncs]).toEqual([1, 2]);
+  });
+
+  test('that must wait looks at the jumps; ten times sooner at everything if rules are missing', async () => {
+    const stage = new Stage({
+      runs: [{ ms: 2000, report: FULL }, { ms: 10, report: NOTHING }, { report: FULL }],
+    });
+    stage.generation = { id: 'a', rules: 100 };
+    stage.runner.requestFull();
+    await stage.pass(2);
+    stage.generation = { id: 'b', rules: 101 };
+    await stage.pass(10);
+    stage.runner.verify();
+    await stage.pass(5);
+    stage.runner.verify();
+    expect([stage.fulls, stage.jumpLooks]).toEqual([1, 1]);
+    stage.generation = { id: 'c', rules: 90 };
+    await stage.pass(10);
+    stage.runner.verify();
+    await stage.pass(2);
+    expect([stage.fulls, stage.jumpLooks]).toEqual([2, 1]);
+  });
+});
+
+describe('a suspicion', () => {
+  test.each([
+    ['is looked into at once, and who did it is named', { kind: 'full', repaired: ['chain nat X'] }, ['nft']],
+    ['is no news when nothing was wrong', FULL, []],
+  ] as const)('%s', async (_, report, programs) => {
+    const stage = new Stage({ runs: [{ report }] });
+    stage.runner.suspect(NFT);
+    await settle();
+    expect([stage.fulls, stage.programs]).toEqual([1, programs]);
+    expect(stage.lines('"changedBy":"nft (pid 4711)"')).toHaveLength(programs.length);
+  });
+
+  test('soon after a costly look: the jumps are looked at, and everything if one is missing', async () => {
+    const missing = { repaired: ['chain nat PREROUTING'] };
+    const reports = [FULL, missing, { kind: 'full', repaired: ['chain nat KUBE-SERVICES'] }, FULL] as const;
+    const stage = new Stage({ runs: reports.map((report) => ({ ms: 5000, report })) });
+    stage.runner.requestFull();
+    await stage.pass(5);
+    stage.runner.suspect(NFT);
+    await stage.pass(5);
+    expect([stage.jumpLooks, stage.fulls]).toEqual([1, 2]);
+    await stage.pass(5);
+    expect([stage.syncs, stage.programs]).toEqual([3, ['nft', 'nft']]);
+  });
+
+  test('again and again costs a tenth of the time at most', async () => {
+    let looks = 0;
+    const stage: Stage = new Stage({
+      next: () => {
+        if (looks === stage.fulls) return { report: NOTHING };
+        looks = stage.fulls;
+        return { ms: 1000, report: FULL };
+      },
+    });
+    for (let second = 0; second < 60; second++) {
+      stage.runner.suspect(NFT);
+      await stage.pass(1);
+    }
+    expect(looks).toBeGreaterThan(3);
+    expect(looks).toBeLessThan(8);
+  });
+});
+
+describe('a comparison beside the syncs', () => {
+  function comparing(
+    result: LookResult | Error,
+    ms = 0,
+  ): { readonly stage: Stage; readonly count: () => number } {
+    let count = 0;
+    const stage: Stage = new Stage({
+      runs: [{ report: { repaired: ['set service-ips'] } }, {}],
+      compare: async () => {
+        count++;
+        await new Promise<void>((resolve) => {
+          stage.clock.schedule(ms, resolve);
+        });
+        if (result instanceof Error) throw result;
+        return result;
+      },
+    });
+    return { stage, count: () => count };
+  }
+
+  test.each<[string, LookResult | Error, syncs: number, fulls: number]>([
+    ['asks for no sync where everything is as it was written', { checked: 9, suspects: 0 }, 0, 0],
+    ['asks for an ordinary sync where something seems to differ', { checked: 9, suspects: 2 }, 1, 0],
+    ['that fails becomes a full sync', new Error('netlink: its thread has ended'), 1, 1],
+  ])('%s', async (_, result, syncs, fulls) => {
+    const { stage } = comparing(result);
+    if (fulls > 0) stage.runner.look('a test');
+    else stage.runner.suspect(NFT);
+    await stage.pass(60);
+    expect([stage.syncs, stage.fulls]).toEqual([syncs, fulls]);
+    expect(stage.programs).toEqual([[], fulls > 0 ? ['unknown'] : ['nft']][syncs]);
+  });
+
+  test('lets syncs go on, and what is asked for meanwhile is one more', async () => {
+    const { stage, count } = comparing({ checked: 1, suspects: 0 }, 5000);
+    for (const cause of ['one', 'two', 'three']) stage.runner.look(cause);
+    await stage.pass(1);
+    stage.runner.request();
+    await settle();
+    expect([count(), stage.syncs]).toEqual([1, 1]);
+    await stage.pass(60);
+    expect(count()).toBe(2);
+  });
+
+  test('says of the generation from before it that it is in order', async () => {
+    const { stage, count } = comparing({ checked: 1, suspects: 0 });
+    for (const id of [1, 1, 2]) {
+      stage.generation = { id };
+      stage.runner.verify();
+      await stage.pass(1);
+    }
+    expect(count()).toBe(2);
+  });
+});
+
+describe('both families', () => {
+  function dualStack(): {
+    four: Stage;
+    six: Stage;
+    proxy: DualStackProxier;
+    pass: (s: number) => Promise<void>;
+  } {
+    const shared = { clock: new FakeClock(), log: new FakeLog(), isListing: true };
+    const [four, six] = FAMILIES.map((family) => new Stage({ ...shared, family })) as [Stage, Stage];
+    const runners = [four.runner, six.runner];
+    const proxy = new DualStackProxier({ nodeName: 'node-a', runners, log: shared.log.log });
+    return { four, six, proxy, pass: (seconds) => shared.clock.advance(1000 * seconds) };
+  }
+
+  test('are told of what concerns them, and only of this node', async () => {
+    const { four, six, proxy, pass } = dualStack();
+    proxy.synced();
+    await pass(5);
+    proxy.service('a/four', service('a/four 10.96.0.1 80'));
+    proxy.service('a/both', service('a/both 10.96.0.2 fd00::2 80'));
+    await pass(5);
+    proxy.endpointSlice('a/four-1', slice('a/four-1 of four 80 | 10.244.0.1'));
+    proxy.node('node-b', node('node-b', '192.0.2.11', 'zone=c'));
+    await pass(5);
+    expect(four.writer.syncs).toEqual([[], ['a/both/TCP', 'a/four/TCP'], ['a/four/TCP']]);
+    expect(six.writer.syncs).toEqual([[], ['a/both/TCP']]);
+    proxy.node('node-a', node('node-a', '192.0.2.10', 'zone=b'));
+    await pass(5);
+    expect([four.syncs, six.syncs]).toEqual([4, 3]);
+    expect(four.proxy.plan.view).toMatchObject({ zone: 'b', nodeIp: '192.0.2.10' });
+  });
+
+  test('write nothing before the source has emitted everything, then all at once', async () => {
+    const { four, proxy, pass } = dualStack();
+    const source = new MemorySource();
+    source.setService(service('a/one 10.96.0.1 80'));
+    source.setService(service('a/two 10.96.0.2 80'));
+    source.setEndpointSlice(slice('a/one-1 of one 80 | 10.244.0.1'));
+    await pass(5);
+    expect(four.writer.syncs).toEqual([]);
+    await source.start(proxy);
+    await settle();
+    expect(four.writer.syncs).toEqual([['a/one/TCP', 'a/two/TCP']]);
+    expect(four.writer.plan?.servicePorts.get('a/one/TCP')?.pools.cluster).toHaveLength(1);
+    source.deleteService('a/one');
+    await pass(5);
+    expect(four.writer.syncs.at(-1)).toEqual(['a/one/TCP']);
+  });
+
+  test('do not wait for each other', async () => {
+    const { four, six, proxy, pass } = dualStack();
+    four.runs = [FAILS];
+    proxy.synced();
+    await pass(0.1);
+    proxy.service('a/both', service('a/both 10.96.0.2 fd00::2 80'));
+    await pass(5);
+    expect(six.writer.syncs.at(-1)).toEqual(['a/both/TCP']);
+  });
+
+  test('log the problems of the source', () => {
+    const { four, proxy } = dualStack();
+    const problem = { where: 'a.yaml:7:3', object: 'Service a/b', message: 'is odd' } as const;
+    proxy.report({ ...problem, severity: 'error' });
+    proxy.report({ ...problem, severity: 'warning', expected: 'something' });
+    expect(four.log.lines).toEqual([
+      '{"level":"error","msg":"a.yaml:7:3: error: Service a/b: is odd"}\n',
+      '{"level":"warning","msg":"a.yaml:7:3: warning: Service a/b: is odd (expected something)"}\n',
+    ]);
+  });
+});
