@@ -1,6 +1,7 @@
 /** When a family syncs, what it asks its writer for, and what the log says of it. */
 import { describe, expect, test } from 'vitest';
 import { FAMILIES } from '../../src/model/ip.ts';
+import { BoundedRunner } from '../../src/proxy/boundedRunner.ts';
 import { DualStackProxier } from '../../src/proxy/dualStackProxier.ts';
 import type { LookResult } from '../../src/proxy/report.ts';
 import { node, service, slice } from '../plan/given.ts';
@@ -47,6 +48,36 @@ test.each(TIMES)('it syncs: %s', async (_, requests, runs, began) => {
   }
   await stage.pass(100);
   expect(stage.began.join(' ')).toBe(began);
+});
+
+/** Of the runner below it: no mode gives a burst. */
+test.each([
+  [
+    [0, 10, 20],
+    [0, 10, 1000],
+  ],
+  [
+    [0, 10, 5000, 5010, 5020],
+    [0, 10, 5000, 5010, 6000],
+  ],
+])('with a burst of two, requests at %j are runs at %j', async (requests, expected) => {
+  const clock = new FakeClock();
+  const began: number[] = [];
+  const runner = new BoundedRunner({
+    minIntervalMs: 1000,
+    maxIntervalMs: 3_600_000,
+    retryIntervalMs: 30_000,
+    burst: 2,
+    clock,
+    run: async () => void began.push(clock.now()),
+  });
+  runner.start();
+  for (const at of requests) {
+    await clock.advance(at - clock.now());
+    runner.request();
+  }
+  await clock.advance(10_000);
+  expect(began).toEqual(expected);
 });
 
 describe('it syncs', () => {
