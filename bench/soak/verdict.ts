@@ -8,7 +8,7 @@ import type { Mechanism } from '../../src/modes/deviations.ts';
 import { decide } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
-import { parseManifests } from '../../src/sources/manifests/store.ts';
+import { parseManifests } from '../../src/sources/manifests/source.ts';
 import { insteadIn } from '../../test/scenarios/expectations.ts';
 import { PacketSender } from '../../test/scenarios/labPackets.ts';
 import { type Fate, interfaceOf, printRow, type Row, targetAt } from '../../test/scenarios/packets.ts';

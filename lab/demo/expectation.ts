@@ -9,7 +9,7 @@ import { type Decision, decide, type Packet } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { ADDRESSES } from '../topology.ts';
-import { ManifestSource } from '../../src/sources/manifests/manifestSource.ts';
+import { ManifestSource } from '../../src/sources/manifests/source.ts';
 import type { SourceEvents } from '../../src/sources/source.ts';
 
 const NO_WRITER = {

@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { scan } from '../../src/sources/manifests/scan.ts';
+import { findFiles } from '../../src/sources/manifests/files.ts';
 
 const ORIGINALS = '/run/host-manifests';
 const COPIES = '/run/manifests';
@@ -40,9 +40,9 @@ class Copier {
   }
 
   async copyChanges(): Promise<void> {
-    const { files } = await scan([this.#from]);
+    const { files } = await findFiles([this.#from]);
     for (const { path, stamp } of files) {
-      if (this.#stamps.get(path) === stamp) continue;
+      if (stamp !== '' && this.#stamps.get(path) === stamp) continue;
       this.#copy(path);
       this.#stamps.set(path, stamp);
     }

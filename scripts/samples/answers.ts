@@ -7,7 +7,7 @@ import type { Subject } from '../../src/explain/subject.ts';
 import type { Mechanism } from '../../src/modes/deviations.ts';
 import { objectKey } from '../../src/model/objects.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
-import { loadManifests } from '../../src/sources/manifests/store.ts';
+import { loadManifests } from '../../src/sources/manifests/source.ts';
 import { fakeMode, writtenSubject } from '../../test/explain/mechanisms.ts';
 import { POD_NETWORK } from '../../test/scenarios/scenario.ts';
 
@@ -68,7 +68,7 @@ function kernelSample(mechanism: Mechanism, question: PacketQuestion): Sample {
 
 /** The examples on node1, written to a kernel in memory. */
 export async function examplesSubject(mechanism: Mechanism, root: string): Promise<Subject> {
-  const { services, slices, nodes } = await loadManifests([join(root, 'examples')], { strict: true });
+  const { services, slices, nodes } = await loadManifests([join(root, 'examples')]);
   const mode = await fakeMode(mechanism, 'IPv4');
   const settings = {
     nodeName: 'node1',

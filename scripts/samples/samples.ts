@@ -1,4 +1,6 @@
 /** What the program prints, for pages under docs/. No sample depends on the machine or the time. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkCommand } from '../../src/cli/checkCommand.ts';
 import { main } from '../../src/cli/main.ts';
@@ -12,8 +14,8 @@ import { HeldPorts } from '../../src/system/heldPorts.ts';
 import { createLog } from '../../src/log/log.ts';
 import { FAMILIES } from '../../src/model/ip.ts';
 import { logFailure } from '../../src/proxy/syncRunner.ts';
-import { readManifest } from '../../src/sources/manifests/fileReading.ts';
-import { printSourceProblem } from '../../src/sources/source.ts';
+import { ManifestSource } from '../../src/sources/manifests/source.ts';
+import { printSourceProblem, type SourceProblem } from '../../src/sources/source.ts';
 import { ANSWERS } from './answers.ts';
 import { causes, repaired } from './causes.ts';
 import { CHANGES } from './changes.ts';
@@ -28,7 +30,6 @@ type Sample = (root: string) => Promise<string>;
 export const SAMPLES: Readonly<Record<string, Sample>> = {
   'manifests-ignored': (root) => planProblems(root, 'ignored.yaml'),
   'manifests-mistakes': (root) => planProblems(root, 'mistakes.yaml'),
-  'manifests-unknown': (root) => planProblems(root, 'unknown.yaml'),
   'manifests-twice': (root) => planProblems(root, 'twice.yaml'),
   'manifests-carried': carriedProblems,
   'error-codes': errorCodes,
@@ -75,8 +76,22 @@ async function carriedProblems(): Promise<string> {
   const service = 'apiVersion: v1\nkind: Service\nmetadata: { name: api, namespace: shop }\n';
   const good = `${service}spec: { clusterIP: 10.96.0.10, ports: [{ port: 80 }] }\n`;
   const broken = `${service}spec: { clusterIP: 10.96.0.10, ports: [\n    - port: 80\n`;
-  const { problems } = readManifest('live/api.yaml', broken, readManifest('live/api.yaml', good));
-  return problems.map((problem) => `${printSourceProblem(problem)}\n`).join('');
+  const folder = mkdtempSync(join(tmpdir(), 'junction-sample-'));
+  const file = join(folder, 'api.yaml');
+  const lines: string[] = [];
+  const ignore = (): void => {};
+  const report = (problem: SourceProblem): void => void lines.push(`${printSourceProblem(problem)}\n`);
+  const source = new ManifestSource([folder]);
+  try {
+    writeFileSync(file, good);
+    await source.start({ service: ignore, endpointSlice: ignore, node: ignore, synced: ignore, report });
+    writeFileSync(file, broken);
+    await source.readAgain();
+  } finally {
+    await source.stop();
+    rmSync(folder, { recursive: true });
+  }
+  return lines.join('').replaceAll(folder, 'live');
 }
 
 async function errorCodes(): Promise<string> {

@@ -5,7 +5,7 @@ import { MODE_NAMES } from '../model/mode.ts';
 import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.ts';
 import { kindOf, nameOf, readName, SUBDOMAIN } from '../model/project/names.ts';
 import type { SocketAddress } from '../plan/view.ts';
-import { projectKind } from '../sources/manifests/chunkReading.ts';
+import { projectKind } from '../sources/manifests/parse.ts';
 import type { SourceProblem } from '../sources/source.ts';
 import {
   type Cursor,

@@ -10,7 +10,7 @@ import {
   nodeToKubernetes,
   serviceToKubernetes,
 } from '../model/project/toKubernetes.ts';
-import { projectKind, type SnapshotObject } from '../sources/manifests/chunkReading.ts';
+import { projectKind, type SnapshotObject } from '../sources/manifests/parse.ts';
 import type { BundleLine } from './format.ts';
 import type { SecretFilter } from './secrets.ts';
 

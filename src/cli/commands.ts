@@ -58,7 +58,7 @@ function words(text: string): readonly string[] {
 
 /** From manifests, or from what an API server has. */
 const PLANNED_FROM = [
-  ...words('manifests strict kubeconfig master kube-api-qps kube-api-burst'),
+  ...words('manifests kubeconfig master kube-api-qps kube-api-burst'),
   ...words('hostname-override bind-address feature-gates proxy-mode'),
   ...words('cluster-cidr detect-local-mode pod-bridge-interface pod-interface-name-prefix'),
   ...words('nodeport-addresses masquerade-all iptables-localhost-nodeports iptables-layout ipvs-scheduler'),
@@ -170,7 +170,6 @@ export const COMMANDS: readonly CommandInfo[] = [
       'junction plan --manifests examples --hostname-override node1 --proxy-mode ipvs --family ipv4',
       'junction plan --manifests examples --hostname-override node1 --proxy-mode nftables | nft --check --file -',
       'junction plan --manifests examples --hostname-override node1 --proxy-mode nftables | nft --file -',
-      'junction plan --manifests services.yaml --hostname-override node1 --strict --output table',
       'junction plan --kubeconfig ~/.kube/config --hostname-override node1 --output table',
       'kubectl get services,endpointslices,nodes -A -o yaml | junction plan --manifests - --hostname-override node1 --family ipv4',
     ],
@@ -182,7 +181,7 @@ export const COMMANDS: readonly CommandInfo[] = [
     ownFlags: [family, checkOutput],
     uses: [
       ...ANYWHERE,
-      ...words('manifests strict proxy-mode iptables-variant iptables-layout sysctl-root'),
+      ...words('manifests proxy-mode iptables-variant iptables-layout sysctl-root'),
       ...words('nodeport-addresses iptables-localhost-nodeports ipvs-scheduler ipvs-strict-arp'),
     ],
     examples: [
@@ -190,7 +189,7 @@ export const COMMANDS: readonly CommandInfo[] = [
       'junction check --proxy-mode ipvs --ipvs-scheduler wrr',
       'junction check --proxy-mode nftables',
       'junction check --config /var/lib/kube-proxy/config.conf --output json',
-      'junction check --manifests examples --strict',
+      'junction check --manifests examples',
     ],
   },
   {

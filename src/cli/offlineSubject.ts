@@ -7,7 +7,6 @@ import type { FamilySubject, Subject, UnservedService } from '../explain/subject
 import { unservedInFiles } from '../explain/unserved.ts';
 import { FAMILIES, type Family, familyOf } from '../model/ip.ts';
 import type { ObjectKey } from '../model/objects.ts';
-import { locateField } from '../sources/manifests/locate.ts';
 import { printableLine } from '../text/printable.ts';
 import { loadValid, nodeSettings } from './configuration.ts';
 import type { Output } from './output.ts';
@@ -75,10 +74,7 @@ function subjectOf(
     now: () => Date.now(),
     detectLocal: settings.detectLocal.mode,
     serviceCidrs: input.serviceCidrs,
-    locate: (object, field) => {
-      const place = input.places.get(object);
-      return place === undefined ? undefined : locateField(place, object, field);
-    },
+    locate: (object) => input.places.get(object),
     unserved,
   };
 }

@@ -18,7 +18,7 @@ import { planNotes, printPlans } from './planOutput.ts';
 /**
  * Returns the exit code: 1 if something of the input could not be used. Rules of a part would take down the rest where
  * somebody pipes them into iptables-restore, so then there are none; nor is there anything of files that could not
- * be read, nor with --strict.
+ * be read.
  */
 export async function planCommand(
   config: ValidConfig,
@@ -35,8 +35,7 @@ export async function planCommand(
   const errors = input.problems.filter(({ severity }) => severity === 'error');
   const isApplied = options.output === 'text';
   const isUnread = errors.some(({ object }) => object === undefined);
-  const needsAll = isApplied || config.junction.strictManifests;
-  if (isUnread || (errors.length > 0 && needsAll)) {
+  if (isUnread || (errors.length > 0 && isApplied)) {
     const count = errors.length === 1 ? 'an error' : `${errors.length} errors`;
     output.err(`junction: ${count} above, so nothing is planned\n`);
     return 1;

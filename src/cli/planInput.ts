@@ -6,7 +6,7 @@ import type { Cidr, Family } from '../model/ip.ts';
 import { type Node, objectKey } from '../model/objects.ts';
 import { capacityOf } from '../plan/capacity.ts';
 import { Proxier } from '../proxy/proxier.ts';
-import { loadManifests, type Manifests, readManifestStream } from '../sources/manifests/store.ts';
+import { loadManifests, type Manifests, readManifestStream } from '../sources/manifests/source.ts';
 import { printSourceProblem } from '../sources/source.ts';
 import { printableLine } from '../text/printable.ts';
 import type { Output } from './output.ts';
@@ -85,13 +85,12 @@ export function isStandardInput({ junction }: Pick<ValidConfig, 'junction'>): bo
 
 /** Files and directories, or standard input. */
 export async function readManifests({ junction }: ValidConfig, output: Output): Promise<Manifests> {
-  const { manifests, strictManifests: strict } = junction;
-  const paths = manifests ?? [];
-  if (!isStandardInput({ junction })) return loadManifests(paths, { strict });
+  const paths = junction.manifests ?? [];
+  if (!isStandardInput({ junction })) return loadManifests(paths);
   if (paths.length > 1)
     throw new JunctionError('MANIFESTS_UNREADABLE', 'manifests: - is standard input, and stands alone', {
       hint: 'Name files and directories, or pipe all documents, with --- between them.',
     });
   if (process.stdin.isTTY) output.err('Reading manifests from standard input, until Ctrl-D …\n');
-  return readManifestStream(process.stdin, 'stdin', { strict });
+  return readManifestStream(process.stdin, 'stdin');
 }

@@ -4,7 +4,7 @@
  */
 import { nearest } from '../text/suggest.ts';
 import { LineIndex } from '../text/lines.ts';
-import { parseYaml, readDocument, type YamlValue } from '../text/yaml.ts';
+import { offsetOfKey, parseYaml, readDocument, type YamlValue } from '../text/yaml.ts';
 import { describeRaw } from './kinds.ts';
 import { REMOVED_SETTINGS, removedNote, type RemovedSetting } from './removed.ts';
 import type { Field, Note, Result, SettingValue } from './setting.ts';
@@ -35,13 +35,9 @@ export function decodeFile(
     return failed(faults.map(({ pos, message }) => `${at(pos[0])}: ${firstLine(message)}`));
   }
   const value = readDocument(document);
-  if ('message' in value) {
-    const { offset, message, isConversion } = value;
-    return failed([
-      isConversion ? `${at(0)}: ${firstLine(message)}` : `${at(offset)}: the file cannot be read: ${message}`,
-    ]);
-  }
-  const decoder = new Decoder(value, at, removed);
+  if ('message' in value)
+    return failed([`${at(value.offset)}: the file cannot be read: ${firstLine(value.message)}`]);
+  const decoder = new Decoder(value, (path) => at(offsetOfKey(document, path)), removed);
   decoder.decode();
   if (decoder.problems.length > 0) return failed(decoder.problems);
   return { ok: true, value: { values: decoder.values, notes: decoder.notes(others.length > 0) } };
@@ -81,12 +77,17 @@ class Decoder {
   readonly #ignored: Note[] = [];
   #moreOddities = 0;
   readonly #file: YamlValue;
-  readonly #at: (offset: number) => string;
+  /** `file:line:column` of a field's key. */
+  readonly #where: (path: readonly string[]) => string;
 
-  constructor(file: YamlValue, at: (offset: number) => string, removed: readonly RemovedSetting[]) {
+  constructor(
+    file: YamlValue,
+    where: (path: readonly string[]) => string,
+    removed: readonly RemovedSetting[],
+  ) {
     this.#removed = removed;
     this.#file = file;
-    this.#at = at;
+    this.#where = where;
   }
 
   decode(): void {
@@ -98,11 +99,11 @@ class Decoder {
     if (!this.#checkHeader(raw)) return;
     this.#decodeMap(raw, TREE, []);
     const inOrder = [...repeatedKeys].sort((a, b) => a.offset - b.offset);
-    for (const { path, offset } of inOrder) {
+    for (const { path } of inOrder) {
       const name = path.join('.');
       this.#note(() => ({
         brief: `field "${name}" already set`,
-        full: `${this.#at(offset)}: ${name} is here a second time; the last one counts`,
+        full: `${this.#where(path)}: ${name} is here a second time; the last one counts`,
       }));
     }
   }
@@ -118,8 +119,9 @@ class Decoder {
     for (const { full } of this.#oddities) warn(full);
     notes.push(...this.#ignored);
     if (this.#moreOddities > 0)
-      warn(`${this.#at(0)}: ${this.#moreOddities} more fields are unknown or repeated`);
-    if (hasMoreDocuments) warn(`${this.#at(0)}: the file holds several documents; only the first is read`);
+      warn(`${this.#where([])}: ${this.#moreOddities} more fields are unknown or repeated`);
+    if (hasMoreDocuments)
+      warn(`${this.#where([])}: the file holds several documents; only the first is read`);
     return notes;
   }
 
@@ -182,10 +184,6 @@ class Decoder {
 
   #complain(path: readonly string[], message: string): void {
     this.problems.push(`${this.#where(path)}: ${message}`);
-  }
-
-  #where(path: readonly string[]): string {
-    return this.#at(this.#file.offsetOf(path, 'key'));
   }
 }
 

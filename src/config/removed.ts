@@ -30,6 +30,13 @@ export const REMOVED_SETTINGS: readonly RemovedSetting[] = [
     since: '0.3',
     reason: 'no packets are walked through the rules all day; junction doctor does that when it is asked',
   },
+  {
+    flag: 'strict',
+    isBoolean: true,
+    field: 'junction.strictManifests',
+    since: '0.3',
+    reason: 'kubectl apply --dry-run=server --validate=strict finds misspelt fields of manifests',
+  },
 ];
 
 /** `name` as it was written: a flag with its hyphens, or the path of a field. */

@@ -13,8 +13,8 @@ import { wantedEncoding } from '../sources/api/encoding.ts';
 import type { ApiAccess } from '../sources/api/credentials/identity.ts';
 import { loadAccess } from '../sources/api/credentials/load.ts';
 import type { ApiDiagnostic, ResourceDiagnostic } from '../sources/api/diagnostics.ts';
-import { ManifestSource } from '../sources/manifests/manifestSource.ts';
-import { checkRoots } from '../sources/manifests/scan.ts';
+import { ManifestSource } from '../sources/manifests/source.ts';
+import { checkRoots } from '../sources/manifests/files.ts';
 import type { SourceStatus } from '../explain/status.ts';
 import type { UnservedService } from '../explain/subject.ts';
 import { unservedInFiles } from '../explain/unserved.ts';
@@ -42,8 +42,8 @@ export interface OpenedSource {
   readonly status: () => SourceStatus;
   /** Why a Service that is not in the plan is not served; `undefined`: there is none. */
   readonly unserved: (service: ObjectKey) => Promise<UnservedService | undefined>;
-  /** Where a field of an object is written, where there are files. */
-  readonly locate?: (object: string, field: string) => string | undefined;
+  /** File and line of an object, where there are files. */
+  readonly locate?: (object: string) => string | undefined;
   /** The source was started: resolves when its first request is on its way, or after a short while. */
   asked(): Promise<void>;
   close(): Promise<void>;
@@ -69,7 +69,7 @@ export async function openSource(options: SourceOptions): Promise<OpenedSource> 
   const manifests = junction.manifests ?? [];
   if (manifests.length === 0) return openApi(options);
   await checkRoots(manifests);
-  const source = new ManifestSource(manifests, { strict: junction.strictManifests });
+  const source = new ManifestSource(manifests);
   return {
     source,
     isNodeExpected: false,
@@ -82,7 +82,7 @@ export async function openSource(options: SourceOptions): Promise<OpenedSource> 
       problems: source.problems.slice(0, MOST_PROBLEMS).map(printSourceProblem),
     }),
     unserved: (service) => Promise.resolve(unservedInFiles(source, service)),
-    locate: (object, field) => source.locate(object, field),
+    locate: (object) => source.locate(object),
     asked: () => Promise.resolve(),
     close: () => Promise.resolve(),
   };

@@ -3,14 +3,14 @@ import type { ObjectKey } from '../model/objects.ts';
 import type { Subject } from './subject.ts';
 import type { FieldReference, Finding } from './types.ts';
 
-/** `spec.externalTrafficPolicy` of a Service, and where it is written. */
+/** `spec.externalTrafficPolicy` of a Service, and where that object is written. */
 export function serviceField(
   subject: Pick<Subject, 'locate'>,
   service: ObjectKey,
   field: string,
 ): FieldReference {
   const object = `Service ${service}`;
-  const where = subject.locate?.(object, field);
+  const where = subject.locate?.(object);
   return { object, field, ...(where !== undefined && { where }) };
 }
 

@@ -143,12 +143,10 @@ function hintsOf({ zoneHints, nodeHints }: SliceEndpoint): string | undefined {
   });
 }
 
-/** A field that nobody wrote is found at its parent's line, where a reader would look for it in vain. */
+/** A default is written nowhere. */
 function placed(subject: Pick<Subject, 'locate'>, { isDefault, ...text }: FieldText): DecidingField {
-  const where = subject.locate?.(text.object, text.field);
-  if (where === undefined) return text;
-  const isWritten = isDefault !== true || where !== subject.locate?.(text.object, 'spec');
-  return isWritten ? { ...text, where } : text;
+  const where = isDefault === true ? undefined : subject.locate?.(text.object);
+  return where === undefined ? text : { ...text, where };
 }
 
 /** `{name: http, port: 80}`, as YAML has it in one line. */

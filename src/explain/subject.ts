@@ -27,8 +27,8 @@ export interface Subject {
   interfaceFrom?(source: Ip): Promise<string | undefined>;
   /** The addresses of a pod (`shop/web-1`), where more is known of pods than the endpoints. */
   podIps?(pod: ObjectKey): Promise<readonly Ip[] | undefined>;
-  /** Where a field of an object is written: `examples/web.yaml:19`. Unset where that is not known. */
-  locate?(object: string, field: string): string | undefined;
+  /** Where an object is written: `examples/web.yaml:19`. Unset where that is not known. */
+  locate?(object: string): string | undefined;
   /** Why a Service that is not in the plan is not served: headless, ExternalName, another proxy's. `undefined`: there is none. */
   unserved?(service: ObjectKey): Promise<UnservedService | undefined>;
   /** Of a service, newest first. */

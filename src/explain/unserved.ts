@@ -33,12 +33,7 @@ export function unservedInFiles(
 ): UnservedService | undefined {
   const id = `Service ${service}`;
   const left = ignored.find(({ object }) => object === id);
-  if (left) return unservedFor(left.reason, lineOf(left.where));
+  if (left) return unservedFor(left.reason, left.where);
   const error = problems.find(({ object, severity }) => object === id && severity === 'error');
-  return error && unservedFor(error.message, lineOf(error.where));
-}
-
-/** Without the column. */
-function lineOf(where: string): string {
-  return where.replace(/(:\d+):\d+$/, '$1');
+  return error && unservedFor(error.message, error.where);
 }

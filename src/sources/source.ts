@@ -24,7 +24,7 @@ export interface Source {
 export interface SourceProblem {
   /** error: something that was given is not in force as it was given. warning: a part was left out. */
   readonly severity: 'error' | 'warning';
-  /** `file:line:column`, or as much of it as is known. */
+  /** `file:line`, or as much of it as is known. */
   readonly where: string;
   /** `Service shop/web` */
   readonly object?: string;
@@ -34,7 +34,7 @@ export interface SourceProblem {
   readonly expected?: string;
 }
 
-/** `shop.yaml:7:11: error: Service shop/web: spec.ports[0].port 70000 is out of range (expected …)` */
+/** `shop.yaml:7: error: Service shop/web: spec.ports[0].port 70000 is out of range (expected …)` */
 export function printSourceProblem({ severity, where, object, message, expected }: SourceProblem): string {
   const subject = object === undefined ? '' : `${object}: `;
   const wanted = expected === undefined ? '' : ` (expected ${expected})`;

@@ -1,5 +1,5 @@
 /** Offsets in a text as lines and columns. */
-export interface Position {
+interface Position {
   readonly line: number;
   readonly column: number;
 }

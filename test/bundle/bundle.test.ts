@@ -14,7 +14,7 @@ import {
   nodeToKubernetes,
   serviceToKubernetes,
 } from '../../src/model/project/toKubernetes.ts';
-import { parseManifests } from '../../src/sources/manifests/store.ts';
+import { parseManifests } from '../../src/sources/manifests/source.ts';
 import { FULL_STATUS } from '../support/fullStatus.ts';
 
 let directory = '';

@@ -11,7 +11,7 @@ import {
   nodeToKubernetes,
   serviceToKubernetes,
 } from '../../src/model/project/toKubernetes.ts';
-import { loadManifests } from '../../src/sources/manifests/store.ts';
+import { loadManifests } from '../../src/sources/manifests/source.ts';
 import { FULL_STATUS } from '../support/fullStatus.ts';
 import { FakeLocalApi } from '../support/fakeLocalApi.ts';
 import { junction } from './junction.ts';

@@ -7,7 +7,7 @@ import {
   nodeToKubernetes,
   serviceToKubernetes,
 } from '../../src/model/project/toKubernetes.ts';
-import { loadManifests } from '../../src/sources/manifests/store.ts';
+import { loadManifests } from '../../src/sources/manifests/source.ts';
 
 export const TAKEN_AT = Date.parse('2026-11-16T14:03:12Z');
 

@@ -90,7 +90,7 @@ describe('help', () => {
 describe('exit codes', () => {
   const table: readonly (readonly [readonly string[], number, RegExp])[] = [
     [['plan', '--manifests', SHOP], 0, /^$/],
-    [['plan', '--manifests', BROKEN], 1, /broken\.yaml:5.*70000/],
+    [['plan', '--manifests', BROKEN], 1, /broken\.yaml:\d+: .*70000/],
     [['plan', '--manifests', '/nowhere'], 1, /nowhere/],
     [['plan'], 2, /--manifests and --kubeconfig are missing/],
     [['plan', '--manifests', SHOP, '--family=ipv7'], 2, /ipv7.*--family/],

@@ -227,7 +227,7 @@ describe('sources', () => {
       `${broken},${EXAMPLES}`,
       '--hostname-override=node1',
     );
-    expect(run.err).toMatch(/broken\.yaml:4.*70000/);
+    expect(run.err).toMatch(/broken\.yaml:1: .*70000/);
     expect(run.out).toMatch(/70000 is out of range/);
     expect((await junction('services', '--manifests', `${broken},${EXAMPLES}`)).out).toContain('shop/web');
   });

@@ -9,7 +9,7 @@ import {
   nodeToKubernetes,
   serviceToKubernetes,
 } from '../../src/model/project/toKubernetes.ts';
-import { loadManifests } from '../../src/sources/manifests/store.ts';
+import { loadManifests } from '../../src/sources/manifests/source.ts';
 import { type RawObject, StatusError, TestApiServer } from '../support/apiServer/index.ts';
 import { FULL_STATUS } from '../support/fullStatus.ts';
 import { FakeKubectl } from '../support/kubectl.ts';

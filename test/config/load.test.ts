@@ -143,7 +143,6 @@ describe('a file and flags', () => {
   test("Junction's own flags win when they are given", () => {
     const junction = { manifests: ['a'], iptablesLayout: 'classic', firewalld: false, holdPorts: true };
     const defaults = {
-      strictManifests: false,
       iptablesVariant: 'auto',
       iptablesWriter: 'auto',
       ipvsDrainLimit: 0,

@@ -170,7 +170,6 @@ describe('the table', () => {
 
 const JUNCTION_FLAGS = [
   'manifests',
-  'strict',
   'iptables-layout',
   'iptables-variant',
   'iptables-writer',

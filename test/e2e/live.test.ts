@@ -64,7 +64,7 @@ describe('a running daemon', () => {
     const good = manifests([{ name: 'api', ip: API, pods: 'ac' }]);
     await running().write(good.replace('port: 80,', 'port: 99999,'));
     await eventually('the report', () => running().log.includes('port 99999 is out of range'));
-    expect(running().log).toMatch(/cluster\.yaml:7:\d+: error: Service shop\/api: spec\.ports\[0\]\.port/);
+    expect(running().log).toMatch(/cluster\.yaml:\d+: error: Service shop\/api: spec\.ports\[0\]\.port/);
     expect(await answerers(lab().host('client'), API)).toBe('pod-a pod-c');
     await running().write(good);
   });

@@ -8,7 +8,7 @@ import type { Host } from '../../src/plan/decide.ts';
 import type { ViewSettings } from '../../src/plan/view.ts';
 import type { FamilySubject, Subject } from '../../src/explain/subject.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
-import { type Manifests } from '../../src/sources/manifests/store.ts';
+import { type Manifests } from '../../src/sources/manifests/source.ts';
 import type { KubernetesObject } from '../scenarios/objects.ts';
 import { NODE1, scenario, type ScenarioSettings } from '../scenarios/scenario.ts';
 

@@ -1,7 +1,6 @@
 /** What the plan of a service is made from. */
 import { expect, test } from 'vitest';
 import { serviceObjects } from '../../src/explain/objects.ts';
-import type { Subject } from '../../src/explain/subject.ts';
 import type { DecidingField } from '../../src/explain/types.ts';
 import { type KubernetesObject, service, slice, slice6 } from '../scenarios/objects.ts';
 import { clusterOf } from './given.ts';
@@ -69,20 +68,14 @@ test('its objects in the shape of Kubernetes, and the fields that decide', async
   ]);
 });
 
-test('a field has its line where it is written, and none where Kubernetes fills it in', async () => {
-  const written: Readonly<Record<string, string>> = {
-    spec: 'web.yaml:4',
-    'spec.type': 'web.yaml:4',
-    'spec.clusterIP': 'web.yaml:5',
-    'spec.internalTrafficPolicy': 'web.yaml:6',
-  };
-  const locate: Subject['locate'] = (_object, field) => written[field];
-  const { fields } = await serviceObjects(clusterOf(OBJECTS, {}, { locate }), 'default/plain');
+test('a field has the line of its object, and none where Kubernetes fills it in', async () => {
+  const subject = clusterOf(OBJECTS, {}, { locate: (object) => `${object}.yaml:4` });
+  const { fields } = await serviceObjects(subject, 'default/plain');
   expect(fields.map(({ field, where }) => [field, where])).toEqual([
     ['spec.type', undefined],
-    ['spec.clusterIP', 'web.yaml:5'],
-    ['spec.ports[0]', undefined],
-    ['spec.internalTrafficPolicy', 'web.yaml:6'],
+    ['spec.clusterIP', 'Service default/plain.yaml:4'],
+    ['spec.ports[0]', 'Service default/plain.yaml:4'],
+    ['spec.internalTrafficPolicy', undefined],
     ['spec.sessionAffinity', undefined],
   ]);
 });

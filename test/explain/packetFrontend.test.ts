@@ -15,7 +15,7 @@ describe('refused or dropped', () => {
     const subject = clusterOf(
       web(BALANCED, 'pod-a'),
       {},
-      { locate: (object, field) => `web.yaml:${object.length + field.length}` },
+      { locate: (object) => `web.yaml:${object.length}` },
     );
     const answer = await ask(subject, '198.18.0.10', '203.0.113.10:80');
     expect(answer).toMatchObject({
@@ -32,7 +32,7 @@ describe('refused or dropped', () => {
       reference: {
         object: 'Service default/web',
         field: 'spec.loadBalancerSourceRanges',
-        where: 'web.yaml:48',
+        where: 'web.yaml:19',
       },
     });
   });

@@ -7,7 +7,7 @@ import { explainService } from '../../src/explain/service.ts';
 import type { Subject } from '../../src/explain/subject.ts';
 import type { KernelReader } from '../../src/modes/kernelReader.ts';
 import type { TraceStep } from '../../src/modes/walk.ts';
-import { loadManifests } from '../../src/sources/manifests/store.ts';
+import { loadManifests } from '../../src/sources/manifests/source.ts';
 import { NODE1, scenario } from '../scenarios/scenario.ts';
 import { service, slice } from '../scenarios/objects.ts';
 import { clusterOf, NOW, subjectOf } from './given.ts';

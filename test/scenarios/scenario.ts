@@ -6,7 +6,7 @@ import type { Host } from '../../src/plan/decide.ts';
 import type { DetectLocal, ViewSettings } from '../../src/plan/view.ts';
 import type { KernelWriter } from '../../src/proxy/proxier.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
-import { type Manifests, parseManifests } from '../../src/sources/manifests/store.ts';
+import { type Manifests, parseManifests } from '../../src/sources/manifests/source.ts';
 import { type KubernetesObject, node1, printManifests } from './objects.ts';
 import { parsePackets, type Row } from './packets.ts';
 

@@ -6,8 +6,8 @@ import type { Plan } from '../../src/plan/types.ts';
 import type { ViewSettings } from '../../src/plan/view.ts';
 import { type KernelWriter, Proxier } from '../../src/proxy/proxier.ts';
 import type { SourceEvents } from '../../src/sources/source.ts';
-import type { SnapshotObject } from '../../src/sources/manifests/chunkReading.ts';
-import { emitDifference, type Snapshot, snapshotKey } from '../../src/sources/manifests/store.ts';
+import type { SnapshotObject } from '../../src/sources/manifests/parse.ts';
+import { emitDifference, type Snapshot, snapshotKey } from '../../src/sources/manifests/source.ts';
 import type { Scenario } from './scenario.ts';
 
 export interface FamilyWriter {

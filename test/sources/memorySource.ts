@@ -8,8 +8,8 @@ import {
   type Service,
 } from '../../src/model/objects.ts';
 import { printSourceProblem, type Source, type SourceEvents } from '../../src/sources/source.ts';
-import type { SnapshotObject } from '../../src/sources/manifests/chunkReading.ts';
-import { emitObject, parseManifests, snapshotKey } from '../../src/sources/manifests/store.ts';
+import type { SnapshotObject } from '../../src/sources/manifests/parse.ts';
+import { emitObject, parseManifests, snapshotKey } from '../../src/sources/manifests/source.ts';
 
 export class MemorySource implements Source {
   readonly #snapshot = new Map<string, SnapshotObject>();

@@ -28,7 +28,6 @@ export const SLOW_TEXTS: readonly SlowText[] = [
     text: lines(40_000, (index) => (index % 2 === 0 ? `- &a${index} x` : `- *a${index - 1}`)),
     line: 2002,
   },
-  { name: '50,000 anchors', text: lines(50_000, (index) => `- &a${index} x`), line: 10_001 },
   { name: 'keys in keys', text: `a: 1\n${'? '.repeat(60)}x\n`, line: 2 },
   { name: 'brackets in brackets', text: `a: 1\nb: ${'['.repeat(50_000)}\n`, line: 2 },
   { name: 'maps in maps', text: `a: 1\nb: ${'{x: '.repeat(50_000)}\n`, line: 2 },
@@ -38,6 +37,6 @@ export const SLOW_TEXTS: readonly SlowText[] = [
   {
     name: 'aliases of aliases',
     text: `a: &a0 [x, x, x, x, x, x, x, x, x, x]\n${lines(20, (index) => `b${index}: &a${index + 1} [${`*a${index}, `.repeat(10)}]`)}`,
-    line: 6,
+    line: 1,
   },
 ];

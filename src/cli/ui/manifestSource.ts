@@ -3,9 +3,8 @@ import type { ParsedFlags } from '../../config/commandLine.ts';
 import type { ValidConfig } from '../../config/effective.ts';
 import { unservedInFiles } from '../../explain/unserved.ts';
 import { objectKey } from '../../model/objects.ts';
-import { locateField } from '../../sources/manifests/locate.ts';
-import { ManifestSource } from '../../sources/manifests/manifestSource.ts';
-import type { Manifests } from '../../sources/manifests/store.ts';
+import { ManifestSource } from '../../sources/manifests/source.ts';
+import type { Manifests } from '../../sources/manifests/source.ts';
 import { printSourceProblem, type Source, type SourceEvents } from '../../sources/source.ts';
 import { printableLine } from '../../text/printable.ts';
 import { loadValid, nodeSettings } from '../configuration.ts';
@@ -35,7 +34,7 @@ export async function openManifests(
   });
   const paths = config.junction.manifests ?? [];
   const isFixed = isStandardInput(config);
-  const source = isFixed ? await readOnce(config, output) : new ManifestSource(paths, strictness(config));
+  const source = isFixed ? await readOnce(config, output) : new ManifestSource(paths);
   const progress = setTimeout(
     () => output.err(`${printableLine(`Reading ${pathNames(config)} …`)}\n`),
     PROGRESS_MS,
@@ -58,7 +57,7 @@ export async function openManifests(
       problems: source.problems.slice(0, MOST_PROBLEMS).map(printSourceProblem),
     }),
     hasEvents: !isFixed,
-    locate: (object, field) => source.locate(object, field),
+    locate: (object) => source.locate(object),
     unserved: (service) => Promise.resolve(unservedInFiles(source, service)),
   });
   return {
@@ -68,10 +67,6 @@ export async function openManifests(
   };
 }
 
-function strictness({ junction }: ValidConfig): { readonly strict: boolean } {
-  return { strict: junction.strictManifests };
-}
-
 /** Standard input, which ends. */
 async function readOnce(config: ValidConfig, output: Output): Promise<FileSource> {
   const manifests = await readManifests(config, output);
@@ -79,10 +74,7 @@ async function readOnce(config: ValidConfig, output: Output): Promise<FileSource
   return {
     problems,
     ignored,
-    locate: (object, field) => {
-      const place = places.get(object);
-      return place === undefined ? undefined : locateField(place, object, field);
-    },
+    locate: (object) => places.get(object),
     start: (events) => {
       emitAll(manifests, events);
       return Promise.resolve();

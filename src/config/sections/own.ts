@@ -13,9 +13,6 @@ export const JUNCTION = {
       placeholder: 'FILE|DIR,…',
       help: 'read Services, EndpointSlices, Endpoints and Nodes from these YAML or JSON files instead of an API server; may be repeated',
     }),
-    field('junction.strictManifests', 'strict', BOOL, false, {
-      help: 'refuse what Kubernetes does not know in manifests, unknown fields and misspelt kinds, instead of warning of it',
-    }),
     field('junction.iptablesLayout', 'iptables-layout', STRING, 'current', {
       choices: ['current', 'classic'],
       help: "how rules are arranged in the iptables mode: today's kube-proxy's chains, or those of 1.5 to 1.23",

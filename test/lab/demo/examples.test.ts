@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { ADDRESSES, PODS_OF } from '../../../lab/topology.ts';
-import { loadManifests } from '../../../src/sources/manifests/store.ts';
+import { loadManifests } from '../../../src/sources/manifests/source.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../../examples');
 const FILES = readdirSync(EXAMPLES);
