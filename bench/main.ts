@@ -1,19 +1,12 @@
 /** `npm run bench`: prints what docs/benchmarks.md quotes. */
 import { existsSync } from 'node:fs';
-import { apiCommand } from './api/command.ts';
 import { budgetsCommand } from './budgets/command.ts';
 import { BAD_ARGUMENT, BadArgument } from './arguments.ts';
-import { conntrackCommand } from './conntrack/command.ts';
-import { encodeCommand } from './encodeCommand.ts';
 import { hostileCommand } from './hostile/command.ts';
-import { driftCommand } from './drift/command.ts';
 import { iptablesCommand } from './iptablesCommand.ts';
 import { ipvsCommand } from './ipvs/command.ts';
-import { memoryCommand } from './memory/command.ts';
 import { nftablesCommand } from './nftables/command.ts';
-import { questionsCommand } from './questions/command.ts';
 import { sizingCommand } from './sizing/command.ts';
-import { uiCommand } from './ui/command.ts';
 
 const HELP = `npm run bench [-- [--node 24] [WHICH] OPTIONS]
 
@@ -24,10 +17,6 @@ iptables (the default): iptables mode at several sizes, into a real kernel
   --variant nft|legacy     which iptables (default nft)
   --rewrite-up-to 3000     largest size at which everything is also written in one restore, the slow baseline
                            (10,000 services take several minutes in the nft variant)
-
-encode: the rules of iptables mode as text and as expressions of nf_tables; nothing is written into the kernel
-  --sizes 300,3000,10000   services; each has three endpoints
-  --repetitions 5          of everything
 
 nftables: nftables mode at several sizes, into a real kernel; beside it the same as chains through nft -f, what the first
 packet of a connection pays, and whole proxies as processes. KUBE_PROXY=/path/to/kube-proxy puts one beside Junction's
@@ -42,31 +31,6 @@ ipvs: IPVS mode beside ipset, ipvsadm and ip, inside User-mode Linux
   --sizes 1000,10000       services
   --endpoints 3            of each service
   --repetitions 5          of everything
-
-drift: how soon Junction in iptables mode notices and repairs what another program changed, as a process in a namespace
-  --sizes 1,1000,10000     services; each has three endpoints
-  --variant nft|legacy     which iptables (default nft)
-  --sync-period 30         seconds
-
-conntrack: cleaning one service's flows out of a large table, in a real kernel
-  --flows 100000           of others
-  --stale 200              of the service
-  --repetitions 5          of everything
-
-questions: how long the running proxy takes to answer, and what that costs syncs; nftables mode, with an API server
-  --services 30000         how many
-  --endpoints 10           of each service
-  --questions 100          in a row, while one service changes
-  --changes 20             of that service, with questions and without
-  --repetitions 7          of each question
-
-ui: the page in a real Chromium, what it costs the browser, and what it costs syncs; nftables mode, with an API server
-  --services 30000         how many
-  --endpoints 10           of each service
-  --tabs 20                that are open while one service changes
-  --changes 20             of that service, with tabs and without
-  --repetitions 5          of each opening and each question
-  --output table|json      (default table)
 
 hostile: one object of the API server's size limit beside small services, in every mode (ipvs inside User-mode Linux)
   --modes nftables,iptables-nft,iptables-legacy,ipvs
@@ -101,30 +65,11 @@ memory, with the budgets beside the numbers
   --node-options TEXT      of Node (default --max-semi-space-size=2, as the image sets it)
   --json                   all numbers
 
-memory: what is resident after a start and a restart, where it is, and what of the heap holds it; the whole daemon beside a
-generated API server
-  --modes nftables,iptables-nft   iptables-legacy too
-  --sizes 10000x3,30000x10        as of sizing
-  --settle 10                     seconds of rest before it is measured
-  --semi-space 2 --old-space 0    as of sizing
-  --groups 25                     lines of the heap (0: no snapshot is made)
-  --dist FOLDER                   another build's dist, to compare with
-  --json                          every run as a line of JSON
-
 loss: connections lost by a restart, kill -9, a flush and a mode switch, in every mode; real packets, the whole
 daemon. KUBE_PROXY=/path/to/kube-proxy puts one beside Junction's
   --held 60                connections that are open over each event
   --where both|lab|guest   on this machine's kernel, or in User-mode Linux, whose kernel has IPVS
   --only TEXT              only scenarios whose name has it, like "iptables-nft to nftables"
-
-api: from an API server to the rules' text, in a process of its own; nothing is written into the kernel
-  --services 10000         how many
-  --endpoints 10           of each service
-  --churn-seconds 60       how long EndpointSlices change
-  --rate 100               changes a second
-  --replace 0              services a second that are deleted, each for a new one of another name
-  --min-sync-period 0      milliseconds between two syncs
-  --pages                  the server does not stream lists
 `;
 
 async function main([first = 'iptables', ...others]: readonly string[]): Promise<void> {
@@ -133,19 +78,12 @@ async function main([first = 'iptables', ...others]: readonly string[]): Promise
   const args = isNamed ? others : [first, ...others];
   if (args.includes('--help')) process.stdout.write(HELP);
   else if (name === 'iptables') await iptablesCommand(args);
-  else if (name === 'encode') encodeCommand(args);
   else if (name === 'nftables') await nftablesCommand(args);
   else if (name === 'ipvs') await ipvsCommand(args);
-  else if (name === 'drift') await driftCommand(args);
-  else if (name === 'conntrack') await conntrackCommand(args);
-  else if (name === 'questions') await questionsCommand(args);
-  else if (name === 'ui') await uiCommand(args);
   else if (name === 'sizing') await sizingCommand(args);
-  else if (name === 'memory') await memoryCommand(args);
   else if (name === 'hostile') await hostileCommand(args);
   else if (name === 'budgets') await budgetsCommand(args);
   else if (name === 'loss') await loss(args);
-  else if (name === 'api') await apiCommand(args);
   else throw new BadArgument(`there is no benchmark ${name}; --help lists them`);
 }
 

@@ -9,13 +9,12 @@ import { endingPlainly, runAloud } from './support/run.mjs';
 
 /** Those that need more than most: a browser, or the guest whose kernel has IPVS. */
 const PROGRAMS = {
-  ui: 'browser',
   ipvs: 'guestBench',
   loss: 'guestBench',
   sizing: 'guestBench',
   hostile: 'guestBench',
 };
-const NEEDS_NO_LAB = new Set(['api', 'encode', 'ipvs']);
+const NEEDS_NO_LAB = new Set(['ipvs']);
 
 await endingPlainly(async () => {
   const { wanted, rest: args } = takeNode(process.argv.slice(2));

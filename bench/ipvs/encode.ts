@@ -7,7 +7,7 @@ import { NetlinkIpvsClient } from '../../src/modes/ipvs/client.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { systemClock } from '../../src/time/systemClock.ts';
-import { BlockMeter } from '../api/meters.ts';
+import { BlockMeter } from '../meters.ts';
 import { fill, makeSlice, type Sizes, VIEW } from '../cluster.ts';
 import { SwallowingChannels } from './swallow.ts';
 

@@ -7,7 +7,7 @@ import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../src/net
 import { NetlinkThread } from '../../src/netlink/thread.ts';
 import { objectKey } from '../../src/model/objects.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
-import { BlockMeter, liveMemory, memory } from '../api/meters.ts';
+import { BlockMeter, liveMemory, memory } from '../meters.ts';
 import { fill, makeService, makeSlice, VIEW } from '../cluster.ts';
 import type { OwnRun, Sizes } from './messages.ts';
 import { TimedClients } from './timedClients.ts';

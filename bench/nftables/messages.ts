@@ -1,5 +1,5 @@
 /** What the programs inside the namespaces are asked, and what they tell. Times are in milliseconds. */
-import type { Memory } from '../api/messages.ts';
+import type { Memory } from '../meters.ts';
 import type { Sizes } from '../cluster.ts';
 
 export type { Sizes } from '../cluster.ts';

@@ -9,7 +9,7 @@ import { NETLINK_NETFILTER, NetlinkSocket } from '../../src/netlink/socket.ts';
 import { NetlinkThread } from '../../src/netlink/thread.ts';
 import { objectKey } from '../../src/model/objects.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
-import { BlockMeter, cpuMs, liveMemory, memory } from '../api/meters.ts';
+import { BlockMeter, cpuMs, liveMemory, memory } from '../meters.ts';
 import { fill, makeService, makeSlice, VIEW } from '../cluster.ts';
 import { Clock } from './clock.ts';
 import type { ColdTime, OwnRun, OwnTask, Sizes } from './messages.ts';

@@ -1,6 +1,6 @@
 /** The numbers as tables, with the budgets beside them. */
 import { printColumns } from '../../src/cli/table.ts';
-import { percentiles } from '../api/meters.ts';
+import { percentiles } from '../meters.ts';
 import { mebibytes, median, ms, spread, times } from '../spread.ts';
 import type { OwnRun, OwnTask, PacketsTask, Sizes } from './messages.ts';
 import type { Results, Series } from './plan.ts';

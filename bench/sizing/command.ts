@@ -9,7 +9,7 @@ import { modesOf, nodeOptions, sizesOf } from './options.ts';
 import { nameOf, printSizing } from './report.ts';
 
 const PROGRAM = fileURLToPath(new URL('bench-sizing-run.js', import.meta.url));
-const SERVER = fileURLToPath(new URL('bench-api-server.js', import.meta.url));
+const SERVER = fileURLToPath(new URL('bench-sizing-server.js', import.meta.url));
 const LIMIT_MS = 1_200_000;
 const MEBIBYTE = 1 << 20;
 const OPTIONS = [

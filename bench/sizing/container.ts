@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { FamilyStatus, Status } from '../../src/explain/status.ts';
-import { NODE_NAME } from '../api/messages.ts';
-import { ask } from '../questions/ask.ts';
+import { NODE_NAME } from './serverMessages.ts';
+import { ask } from '../ask.ts';
 import type { MemoryGroup } from './memoryGroup.ts';
 import type { Sample, SizingMode, SizingTask } from './messages.ts';
 

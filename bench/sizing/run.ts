@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { FromServer, ServerOptions, ToServer } from '../api/messages.ts';
+import type { FromServer, ServerOptions, ToServer } from './serverMessages.ts';
 import { Container, Ended, writeFiles } from './container.ts';
 import { MemoryGroup } from './memoryGroup.ts';
 import type { RateCost, SizingMode, SizingRun, SizingTask, Step, StepName } from './messages.ts';
 
-const SERVER = fileURLToPath(new URL('bench-api-server.js', import.meta.url));
+const SERVER = fileURLToPath(new URL('bench-sizing-server.js', import.meta.url));
 const CERTIFICATES = fileURLToPath(new URL('../test/support/apiServer/certs', import.meta.url));
 const SAMPLE_MS = 20;
 /** In each mode, a way to lose everything. */
@@ -98,7 +98,7 @@ class Measurement {
     const share = await shareOf(container, async () => {
       const churned = told(this.#server, 'churned');
       const seconds = this.#task.churnSeconds;
-      this.#server.send({ kind: 'churn', seconds, rate, replace: 0 } satisfies ToServer);
+      this.#server.send({ kind: 'churn', seconds, rate } satisfies ToServer);
       ({ changes } = await churned);
     });
     container.assertRuns();
@@ -118,7 +118,7 @@ async function main(task: SizingTask): Promise<SizingRun> {
   const folder = mkdtempSync(join(tmpdir(), 'junction-bench-'));
   execFileSync('ip', ['link', 'set', 'lo', 'up']);
   const pod = MemoryGroup.openPod(`junction-bench-${process.pid}`, task.limit);
-  const options: ServerOptions = { ...task.sizes, streamsLists: true, certificates: CERTIFICATES };
+  const options: ServerOptions = { ...task.sizes, certificates: CERTIFICATES };
   const server = fork(SERVER, [JSON.stringify(options)], { execArgv: [] });
   const measurement = new Measurement(task, pod, server);
   let endedIn: SizingRun['endedIn'];

@@ -18,7 +18,7 @@ clients of services that do not change keep connections open and open new ones. 
   --slots 24           how many services change
   --seed N             of the random choices (default: another one each time)
   --log FILE           keeps all that the daemons say
-  --report FILE        keeps the reports as text, for node scripts/soakReport.mjs FILE
+  --report FILE        keeps the reports as text
 `;
 
 async function main(args: readonly string[]): Promise<number> {

@@ -108,7 +108,6 @@ const NEEDED = {
     ipset: ['ipset'],
     ipvsadm: ['ipvsadm'],
   },
-  browser: { ...PACKAGES, ...BROWSER_PACKAGES },
   image: IMAGE_PACKAGES,
   container: CONTAINER_PACKAGES,
   bundle: BUNDLE_PACKAGES,

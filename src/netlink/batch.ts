@@ -6,7 +6,7 @@ import { constants } from 'node:os';
 import { errnoName } from '../system/libc.ts';
 import { MessageWriter, NLMSG_ERROR, decodeErrno } from './codec.ts';
 import type { Exchange } from './exchange.ts';
-import { type Job, type NetlinkRequest, type NetlinkSocket, type Sequence, writeMessage } from './socket.ts';
+import { type Job, type NetlinkRequest, type Sequence, writeMessage } from './socket.ts';
 
 export interface Change extends NetlinkRequest {
   /** Errors by which the kernel says that there is nothing to change. */
@@ -34,11 +34,6 @@ const BYTES_PER_DATAGRAM = 1 << 16;
 const DONE = { state: 'done' } as const;
 export const EXISTS: ReadonlyMap<number, 'exists'> = new Map([[constants.errno.EEXIST, 'exists']]);
 export const NOTHING: ReadonlyMap<number, never> = new Map<number, never>();
-
-/** Outcomes in the order of the changes. */
-export function applyChanges(socket: NetlinkSocket, changes: readonly Change[]): readonly ChangeOutcome[] {
-  return socket.perform(changeJob(changes, socket.sequence));
-}
 
 /** As many datagrams as the changes take. Outcomes in their order. */
 export function changeJob(changes: readonly Change[], sequence: Sequence): Job<readonly ChangeOutcome[]> {

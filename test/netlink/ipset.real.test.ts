@@ -5,7 +5,7 @@ import { type Namespace, openNamespace, requireNamespaces } from '../system/supp
 
 const IMPORTS = `
   import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
-  import { applyChanges } from './src/netlink/batch.ts';
+  import { applyChanges } from './test/netlink/support/readers.ts';
   import * as ipset from './src/netlink/ipset.ts';
   import { entryKey } from './src/modes/ipvs/rules/sets.ts';
   import { applyChange, flushSet, listSetHeaders, probeSetType, readSet, renameSet } from './test/netlink/support/readers.ts';

@@ -5,7 +5,7 @@ import { type Namespace, openNamespace, requireNamespaces } from '../system/supp
 
 const IMPORTS = `
   import { NETLINK_ROUTE, NetlinkSocket } from './src/netlink/socket.ts';
-  import { applyChanges } from './src/netlink/batch.ts';
+  import { applyChanges } from './test/netlink/support/readers.ts';
   import { deleteLink, newLink } from './src/netlink/rtnetlink.ts';
   import { applyChange, listLinks, readLink } from './test/netlink/support/readers.ts';
   import { addAddress, deleteAddress } from './src/netlink/rtnetlink.ts';

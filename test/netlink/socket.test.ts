@@ -2,7 +2,8 @@
 import { constants } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { addAddress, getAddresses, getLink, newLink } from '../../src/netlink/rtnetlink.ts';
-import { type Change, applyChanges } from '../../src/netlink/batch.ts';
+import type { Change } from '../../src/netlink/batch.ts';
+import { applyChanges } from './support/readers.ts';
 import { directChannel } from '../../src/netlink/channel.ts';
 import { HEADER_BYTES, type Message, NLM_F_ACK } from '../../src/netlink/codec.ts';
 import { getLinks, listLinks, readLink } from './support/readers.ts';

@@ -7,7 +7,7 @@ import { type Namespace, openNamespace, requireNamespaces } from '../system/supp
 
 const IMPORTS = `
   import { setTimeout as sleep } from 'node:timers/promises';
-  import { applyChanges } from './src/netlink/batch.ts';
+  import { applyChanges } from './test/netlink/support/readers.ts';
   import { NLM_F_CREATE, NLM_F_DUMP } from './src/netlink/codec.ts';
   import { addAddress, decodeAddress, deleteAddress, getAddresses } from './src/netlink/rtnetlink.ts';
   import { getLinks, listAddresses } from './test/netlink/support/readers.ts';

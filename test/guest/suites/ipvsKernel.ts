@@ -1,6 +1,7 @@
 /** The guest's own IPVS, through our code and through `ipvsadm`. */
 import { spawnSync } from 'node:child_process';
-import { type Change, type ChangeOutcome, applyChanges } from '../../../src/netlink/batch.ts';
+import type { Change, ChangeOutcome } from '../../../src/netlink/batch.ts';
+import { applyChanges } from '../../netlink/support/readers.ts';
 import { newDestination, type IpvsServiceKey, newService } from '../../../src/netlink/ipvs.ts';
 import { findIpvsFamily, flushIpvs } from '../../netlink/support/readers.ts';
 import { NETLINK_GENERIC, NETLINK_ROUTE, NetlinkSocket } from '../../../src/netlink/socket.ts';

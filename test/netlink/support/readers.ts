@@ -9,7 +9,7 @@ import {
   required,
   withDefault,
 } from '../../../src/netlink/attributes.ts';
-import { applyChanges, type Change, type ChangeOutcome, NOTHING } from '../../../src/netlink/batch.ts';
+import { type Change, changeJob, type ChangeOutcome, NOTHING } from '../../../src/netlink/batch.ts';
 import { type DumpReply, messagesOf } from '../../../src/netlink/channel.ts';
 import {
   ATTRIBUTE_HEADER_BYTES,
@@ -59,6 +59,11 @@ import {
   getLink,
 } from '../../../src/netlink/rtnetlink.ts';
 import type { NetlinkRequest, NetlinkSocket } from '../../../src/netlink/socket.ts';
+
+/** Outcomes in the order of the changes. */
+export function applyChanges(socket: NetlinkSocket, changes: readonly Change[]): readonly ChangeOutcome[] {
+  return socket.perform(changeJob(changes, socket.sequence));
+}
 
 /** A table may change while it is read; then it is read again. `what`: `the links`. */
 function dump(socket: NetlinkSocket, what: string, request: NetlinkRequest): DumpReply {

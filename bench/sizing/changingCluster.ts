@@ -1,7 +1,7 @@
 /** The objects that the API server holds, and how they change. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RawObject, TestApiServer } from '../../test/support/apiServer/index.ts';
-import type { Churn, Listening } from './messages.ts';
+import type { Churn } from './serverMessages.ts';
 
 interface RawSlice extends RawObject {
   readonly addressType: string;
@@ -13,10 +13,7 @@ const TICK_MS = 10;
 
 export class ChangingCluster {
   readonly #server: TestApiServer;
-  readonly #services: RawObject[] = [];
   readonly #slices: RawSlice[] = [];
-  #serviceBytes = 0;
-  #sliceBytes = 0;
   #generation = 0;
 
   constructor(server: TestApiServer) {
@@ -25,33 +22,17 @@ export class ChangingCluster {
 
   add(object: RawObject): void {
     this.#server.put(object);
-    const bytes = JSON.stringify(object).length;
-    if (isSlice(object)) {
-      if (object.addressType !== 'IPv4') return; // those of the other family stay as they are
-      this.#slices.push(object);
-      this.#sliceBytes += bytes;
-    } else {
-      this.#services.push(object);
-      this.#serviceBytes += bytes;
-    }
-  }
-
-  averages(): Pick<Listening, 'serviceBytes' | 'sliceBytes'> {
-    return {
-      serviceBytes: Math.round(this.#serviceBytes / this.#services.length),
-      sliceBytes: Math.round(this.#sliceBytes / this.#slices.length),
-    };
+    // Those of the other family stay as they are.
+    if (isSlice(object) && object.addressType === 'IPv4') this.#slices.push(object);
   }
 
   /** Answers how many slices have changed. */
-  async churn({ seconds, rate, replace }: Churn): Promise<number> {
+  async churn({ seconds, rate }: Churn): Promise<number> {
     const begun = performance.now();
     let changes = 0;
-    let replaced = 0;
     for (;;) {
       const elapsed = Math.min(seconds, (performance.now() - begun) / 1000);
       for (; changes < Math.floor(elapsed * rate); changes++) this.#replaceEndpoint();
-      for (; replaced < Math.floor(elapsed * replace); replaced++) this.#replaceService();
       if (elapsed >= seconds) return changes;
       await sleep(TICK_MS);
     }
@@ -71,23 +52,6 @@ export class ChangingCluster {
     };
     this.#slices[index] = changed;
     this.#server.put(changed);
-  }
-
-  #replaceService(): void {
-    const index = this.#nextIndex();
-    const service = this.#services[index];
-    const slice = this.#slices[index];
-    if (service === undefined || slice === undefined) return;
-    const { namespace = '' } = service.metadata;
-    this.#server.delete('Service', `${namespace}/${service.metadata.name}`);
-    this.#server.delete('EndpointSlice', `${namespace}/${slice.metadata.name}`);
-    const name = `service-of-generation-${this.#generation}`;
-    const labels = { ...slice.metadata.labels, 'kubernetes.io/service-name': name };
-    const metadata = { ...slice.metadata, name: `${name}-x7k2p`, labels, annotations: triggeredNow() };
-    const newSlice = { ...slice, metadata };
-    this.#services[index] = { ...service, metadata: { ...service.metadata, name } };
-    this.#slices[index] = newSlice;
-    this.#server.put(this.#services[index] ?? service, newSlice);
   }
 
   /** All over the cluster. */

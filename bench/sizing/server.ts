@@ -5,7 +5,7 @@ import { type AddressInfo } from 'node:net';
 import { createServer } from 'node:tls';
 import { generateCluster, type RawObject, TestApiServer } from '../../test/support/apiServer/index.ts';
 import { ChangingCluster } from './changingCluster.ts';
-import { type FromServer, NODE_NAME, type ServerOptions, type ToServer } from './messages.ts';
+import { type FromServer, NODE_NAME, type ServerOptions, type ToServer } from './serverMessages.ts';
 
 const NODE: RawObject = {
   kind: 'Node',
@@ -15,17 +15,17 @@ const NODE: RawObject = {
 };
 
 async function main(options: ServerOptions): Promise<void> {
-  const server = await TestApiServer.start({ streamsLists: options.streamsLists, history: 10_000 });
+  const server = await TestApiServer.start({ history: 10_000 });
   const cluster = new ChangingCluster(server);
   server.put(NODE);
-  const { services, endpoints: endpointsPerService, isDualStack = false } = options;
+  const { services, endpoints: endpointsPerService, isDualStack } = options;
   for (const object of generateCluster({ services, endpointsPerService, isDualStack })) cluster.add(object);
   process.on('message', (message: ToServer) => {
     void cluster.churn(message).then((changes) => tell({ kind: 'churned', changes }));
   });
   process.on('disconnect', () => process.exit());
   const port = await listen(options.certificates, Number(new URL(server.url).port));
-  tell({ kind: 'listening', port, ...cluster.averages() });
+  tell({ kind: 'listening', port });
 }
 
 /** TLS before the server, so that reading is as costly as it is in a real cluster. */

@@ -1,12 +1,20 @@
 /** What a process can tell about itself. */
-import { readFileSync } from 'node:fs';
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import type { Memory, Percentiles } from './messages.ts';
+
+export interface Memory {
+  readonly resident: number;
+  readonly heap: number;
+}
+
+export interface Percentiles {
+  readonly p50: number;
+  readonly p99: number;
+  readonly most: number;
+}
 
 const TICK_MS = 5;
-const KIBIBYTE = 1024;
 
 /** The longest time in which the event loop could not turn. */
 export class BlockMeter {
@@ -39,12 +47,6 @@ export function liveMemory(): Memory {
   const collectGarbage = runInNewContext('gc') as () => void;
   collectGarbage();
   return memory();
-}
-
-/** The most that was ever resident. Unlike getrusage it does not count what the process was before it was this one. */
-export function peakResident(): number {
-  const kibibytes = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1];
-  return Number(kibibytes) * KIBIBYTE;
 }
 
 export function percentiles(samples: readonly number[]): Percentiles {
