@@ -98,6 +98,18 @@ export function faultyRunner(runner: CommandRunner, faults: Faults): CommandRunn
   };
 }
 
+/** A runner whose faults are those of whoever was started last. */
+export function armable(runner: CommandRunner) {
+  let current = new Faults();
+  return {
+    runner: ((argv, options) => faultyRunner(runner, current)(argv, options)) satisfies CommandRunner,
+    arm: <Client>(client: Client, faults: Faults): Client => {
+      current = faults;
+      return client;
+    },
+  };
+}
+
 function ended(code: number, stderr: string) {
   return { code, signal: null, stdout: '', stderr };
 }

@@ -25,10 +25,16 @@
  *     expect writes <= 4 | expect commits <= 1            of the step before
  *     expect nothing | incremental | full
  *     expect refused a/web/TCP | refused nothing
- *     expect failure ENOMEM                               of the step before: text of its error
+ *     expect failure killed                               of the step before: text of its error; without: any, or a refusal
  *     expect fresh                                        the kernel has what it would have after a first start
+ *
+ * In brackets too: `IPv6`, and `memory` for what only a kernel in memory can show.
  */
-export const STEPS = [
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Family } from '../../src/model/ip.ts';
+
+const STEPS = [
   'serve',
   'node zone=',
   'node addresses',
@@ -72,16 +78,41 @@ export interface Step {
 
 export interface Case {
   readonly title: string;
-  /** Words in brackets behind the title. */
-  readonly only: ReadonlySet<string>;
+  readonly family: Family;
+  /** Empty: every mode. */
+  readonly modes: readonly Mode[];
+  /** It needs a kernel in memory. */
+  readonly inMemory: boolean;
   readonly steps: readonly Step[];
   readonly place: string;
+}
+
+const MODES = ['iptables', 'ipvs', 'nftables'] as const;
+type Mode = (typeof MODES)[number];
+
+const FOLDER = foundAbove(import.meta.dirname, 'test/contract/steps');
+
+/** Programs that are bundled are run from elsewhere in this tree. */
+function foundAbove(folder: string, path: string): string {
+  const found = join(folder, path);
+  if (existsSync(found)) return found;
+  if (folder === '/') throw new Error(`no folder ${path}`);
+  return foundAbove(dirname(folder), path);
+}
+
+/** In the order of the files. `real`: those for which a real kernel will do. */
+export function casesFor(mode: string, on: 'memory' | 'real' = 'memory'): readonly Case[] {
+  return readdirSync(FOLDER)
+    .sort()
+    .flatMap((file) => parseSteps(file, readFileSync(join(FOLDER, file), 'utf8')))
+    .filter(({ modes }) => modes.length === 0 || modes.some((each) => each === mode))
+    .filter(({ inMemory }) => on === 'memory' || !inMemory);
 }
 
 const TITLE = /^## (.+?)(?:\s+\[([\w\s-]+)\])?$/;
 
 export function parseSteps(file: string, text: string): readonly Case[] {
-  const cases: { title: string; only: ReadonlySet<string>; steps: Step[]; place: string }[] = [];
+  const cases: (Case & { readonly steps: Step[] })[] = [];
   let lines: string[] = [];
   for (const [index, line] of text.split('\n').entries()) {
     const place = `${file}:${index + 1}`;
@@ -90,8 +121,7 @@ export function parseSteps(file: string, text: string): readonly Case[] {
     const title = TITLE.exec(trimmed);
     const last = cases.at(-1);
     if (title) {
-      const only = new Set(title[2]?.split(/\s+/));
-      cases.push({ title: title[1] ?? '', only, steps: [], place });
+      cases.push({ title: title[1] ?? '', ...parseWords(title[2] ?? '', place), steps: [], place });
     } else if (!last) throw new Error(`${place}: a case begins with "## title"`);
     else if (/^\s/.test(line)) {
       if (last.steps.length === 0) throw new Error(`${place}: no step above this line`);
@@ -102,6 +132,15 @@ export function parseSteps(file: string, text: string): readonly Case[] {
     }
   }
   return cases;
+}
+
+/** The words in brackets behind a title. */
+function parseWords(text: string, place: string): Pick<Case, 'family' | 'modes' | 'inMemory'> {
+  const words = text.split(/\s+/).filter((word) => word !== '');
+  const modes = MODES.filter((mode) => words.includes(mode));
+  const unknown = words.find((word) => ![...MODES, 'IPv6', 'memory'].includes(word));
+  if (unknown !== undefined) throw new Error(`${place}: unknown word "${unknown}"`);
+  return { family: words.includes('IPv6') ? 'IPv6' : 'IPv4', modes, inMemory: words.includes('memory') };
 }
 
 function parseStep(text: string, place: string): Pick<Step, 'kind' | 'argument'> {

@@ -9,7 +9,13 @@ import type { WalkResult } from '../../src/modes/walk.ts';
 import type { Fate } from '../scenarios/packets.ts';
 import type { Scenario } from '../scenarios/scenario.ts';
 import type { GuestMode } from './node/proxiers.ts';
-import type { AskedPacket, FromNode, NodeOperationName, NodeOperations } from './node/protocol.ts';
+import type {
+  AskedPacket,
+  ContractCall,
+  FromNode,
+  NodeOperationName,
+  NodeOperations,
+} from './node/protocol.ts';
 
 /** Beside the bundle that this ends up in: see programs.ts. */
 const PROGRAM = fileURLToPath(new URL('./node.js', import.meta.url));
@@ -70,6 +76,11 @@ export class GuestNode {
   /** Reads the kernel, and mends what differs. */
   async resync(): Promise<void> {
     await this.#call('resync', null);
+  }
+
+  /** A step of the contract. */
+  contract(...call: ContractCall): Promise<unknown> {
+    return this.#call('contract', call);
   }
 
   async close(): Promise<void> {

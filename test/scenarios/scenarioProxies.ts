@@ -6,6 +6,7 @@ import type { Plan } from '../../src/plan/types.ts';
 import type { ViewSettings } from '../../src/plan/view.ts';
 import { type KernelWriter, Proxier } from '../../src/proxy/proxier.ts';
 import type { SourceEvents } from '../../src/sources/source.ts';
+import type { Faults } from '../contract/faults.ts';
 import type { SnapshotObject } from '../../src/sources/manifests/parse.ts';
 import { emitDifference, type Snapshot, snapshotKey } from '../../src/sources/manifests/source.ts';
 import type { Scenario } from './scenario.ts';
@@ -13,7 +14,7 @@ import type { Scenario } from './scenario.ts';
 export interface FamilyWriter {
   readonly family: Family;
   /** One that remembers nothing, as after a restart; the kernel keeps what it has. */
-  start(settings: ViewSettings): KernelWriter;
+  start(faults?: Faults): KernelWriter;
   /** Reads the kernel for questions. */
   readonly kernel?: KernelReader;
   /** Packets are walked now: what was kept of earlier questions is old. */
@@ -68,7 +69,7 @@ export class ScenarioProxies {
     this.#settings = settings;
     this.#snapshot = new Map();
     this.#proxies = this.#writers.map((each) => {
-      const writer = each.start(settings);
+      const writer = each.start();
       const proxy = new Proxier({ family: each.family, settings, writer });
       proxy.onSynced();
       return proxy;

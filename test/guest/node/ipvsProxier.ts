@@ -11,6 +11,8 @@ import { applyIpvsSysctls } from '../../../src/modes/ipvs/settings.ts';
 import { NetlinkThread } from '../../../src/netlink/thread.ts';
 import { createLog } from '../../../src/log/log.ts';
 import { FAMILIES, type Family, hostPort, type Ip, ipOfBytes, isLoopback } from '../../../src/model/ip.ts';
+import { armable, Faults, faultyIpvs } from '../../contract/faults.ts';
+import { run } from '../../../src/system/processes.ts';
 import type { FamilyWriter } from '../../scenarios/scenarioProxies.ts';
 import { node1Addresses } from '../../scenarios/scenario.ts';
 
@@ -22,16 +24,17 @@ export async function openIpvs(): Promise<readonly FamilyWriter[]> {
   return Promise.all(
     FAMILIES.map(async (family): Promise<FamilyWriter> => {
       const lockPath = '/run/junction-xtables.lock';
-      const iptables = await IptablesClient.open({ family, variant: 'legacy', lockPath });
+      const { runner, arm } = armable(run);
+      const iptables = await IptablesClient.open({ family, variant: 'legacy', lockPath, runner });
       const client = new NetlinkIpvsClient(family, channels);
       const saves = new Saves(iptables);
       const nodeIps = (): readonly Ip[] => node1Addresses(family).filter((ip) => !isLoopback(ip));
       return {
         family,
-        start: () =>
+        start: (faults = new Faults()) =>
           new IpvsProxier({
-            iptables,
-            client,
+            iptables: arm(iptables, faults),
+            client: faultyIpvs(client, faults),
             ...SETTINGS,
             drainLimitMs: 0,
             nodeIps,

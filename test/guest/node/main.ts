@@ -9,6 +9,8 @@ import { expectedIn } from '../../scenarios/expectations.ts';
 import { decide, type Host, type Packet } from '../../../src/plan/decide.ts';
 import type { Plan } from '../../../src/plan/types.ts';
 import { NODE1 } from '../../scenarios/scenario.ts';
+import { ContractNode } from '../../contract/node.ts';
+import { RealSide } from '../../contract/realSide.ts';
 import { ScenarioProxies } from '../../scenarios/scenarioProxies.ts';
 import { type GuestMode, GUEST_MODES } from './proxiers.ts';
 import type { FromNode, NodeCall, NodeOperationName, NodeOperations } from './protocol.ts';
@@ -21,6 +23,7 @@ type Handlers = {
 
 const { mechanism, open } = GUEST_MODES[process.argv.at(-1) as GuestMode];
 const proxies = new ScenarioProxies(await open());
+let contract: ContractNode | undefined;
 
 const handlers: Handlers = {
   apply: async (scenario) => {
@@ -48,6 +51,19 @@ const handlers: Handlers = {
   resync: async () => {
     await proxies.resync();
     return null;
+  },
+  contract: async ([method, argument]) => {
+    if (method === 'open') {
+      const writer = proxies.writer(argument as Family);
+      const begin = (): ContractNode => new ContractNode(new RealSide(mechanism, writer), writer.family);
+      // What the case before left.
+      await begin().rewrite();
+      contract = begin();
+      return null;
+    }
+    if (!contract) throw new Error('no case was begun');
+    const call = contract[method].bind(contract) as (value: unknown) => unknown;
+    return (await call(argument)) ?? null;
   },
 };
 

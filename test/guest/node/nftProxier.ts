@@ -9,6 +9,7 @@ import { NFT_FAMILY } from '../../../src/modes/nftables/rules/print.ts';
 import { NETLINK_NETFILTER } from '../../../src/netlink/socket.ts';
 import { NetlinkThread } from '../../../src/netlink/thread.ts';
 import { FAMILIES, type Family, isLoopback } from '../../../src/model/ip.ts';
+import { Faults, faultyNft } from '../../contract/faults.ts';
 import type { FamilyWriter } from '../../scenarios/scenarioProxies.ts';
 import { node1Addresses } from '../../scenarios/scenario.ts';
 
@@ -16,9 +17,9 @@ export async function openNft(): Promise<readonly FamilyWriter[]> {
   const thread = await NetlinkThread.start();
   const channel = thread.transactionChannel(NETLINK_NETFILTER);
   return FAMILIES.map((family): FamilyWriter => {
-    const start = (): NftProxier =>
+    const start = (faults = new Faults()): NftProxier =>
       new NftProxier({
-        client: new NetlinkNftClient(family, channel),
+        client: faultyNft(new NetlinkNftClient(family, channel), faults),
         masqueradeBit: 14,
         counters: true,
         nodeIps: () => node1Addresses(family).filter((ip) => !isLoopback(ip)),
@@ -31,7 +32,12 @@ export async function openNft(): Promise<readonly FamilyWriter[]> {
       facts: () => proxier.facts,
       ruleset: () => proxier.table.ruleset,
     });
-    return { family, kernel, counters: () => countersOf(source, family), start: () => (proxier = start()) };
+    return {
+      family,
+      kernel,
+      counters: () => countersOf(source, family),
+      start: (faults) => (proxier = start(faults)),
+    };
   });
 }
 

@@ -3,6 +3,7 @@ import type { Family } from '../../../src/model/ip.ts';
 import type { KernelDifference } from '../../../src/modes/kernelReader.ts';
 import type { WalkResult } from '../../../src/modes/walk.ts';
 import type { Packet } from '../../../src/plan/decide.ts';
+import type { DrivenNode } from '../../contract/node.ts';
 import type { Fate } from '../../scenarios/packets.ts';
 import type { Scenario } from '../../scenarios/scenario.ts';
 
@@ -24,7 +25,14 @@ export interface NodeOperations {
   /** What rules and elements have counted, by their text. */
   readonly counters: { readonly input: Family; readonly output: ReadonlyMap<string, number> };
   readonly resync: { readonly input: null; readonly output: null };
+  readonly contract: { readonly input: ContractCall; readonly output: object | string | null };
 }
+
+/** What a step of the contract does with Junction; `open` begins a case. */
+export type ContractCall = readonly [method: 'open' | ContractMethod, argument?: unknown];
+export type ContractMethod =
+  | Exclude<keyof DrivenNode, 'isProtected' | 'watch' | 'packets' | 'perform' | 'missingForeign'>
+  | 'fatesOf';
 
 export type NodeOperationName = keyof NodeOperations;
 

@@ -2,12 +2,18 @@
 import { IptablesClient } from '../../../src/modes/iptables/client.ts';
 import { FAMILIES, type Family } from '../../../src/model/ip.ts';
 import type { Mechanism } from '../../../src/modes/deviations.ts';
-import { iptablesWriter } from '../../scenarios/iptablesProxier.ts';
+import type { Variant } from '../../../src/modes/iptables/variant.ts';
+import { run } from '../../../src/system/processes.ts';
+import { armable, Faults } from '../../contract/faults.ts';
+import { IptablesReader } from '../../../src/modes/iptables/inspect.ts';
+import { FAKE_SETTINGS } from '../../modes/iptables/fakeReader.ts';
+import { node1Addresses } from '../../scenarios/scenario.ts';
+import { iptablesWriter, NO_COUNTERS } from '../../scenarios/iptablesProxier.ts';
 import type { FamilyWriter } from '../../scenarios/scenarioProxies.ts';
 import { openIpvs } from './ipvsProxier.ts';
 import { openNft } from './nftProxier.ts';
 
-export type GuestMode = 'iptables-legacy' | 'ipvs' | 'nftables';
+export type GuestMode = 'iptables-legacy' | 'iptables-nft' | 'ipvs' | 'nftables';
 
 export interface OpenedMode {
   /** Whose differences from `decide` are known. */
@@ -16,7 +22,11 @@ export interface OpenedMode {
 }
 
 export const GUEST_MODES: Readonly<Record<GuestMode, OpenedMode>> = {
-  'iptables-legacy': { mechanism: 'current', open: () => perFamily(openIptables) },
+  'iptables-legacy': {
+    mechanism: 'current',
+    open: () => perFamily((family) => openIptables(family, 'legacy')),
+  },
+  'iptables-nft': { mechanism: 'current', open: () => perFamily((family) => openIptables(family, 'nft')) },
   ipvs: { mechanism: 'ipvs', open: openIpvs },
   nftables: { mechanism: 'nftables', open: openNft },
 };
@@ -25,11 +35,31 @@ function perFamily(open: (family: Family) => Promise<FamilyWriter>): Promise<rea
   return Promise.all(FAMILIES.map(open));
 }
 
-async function openIptables(family: Family): Promise<FamilyWriter> {
+async function openIptables(family: Family, variant: Variant): Promise<FamilyWriter> {
+  const { runner, arm } = armable(run);
   const client = await IptablesClient.open({
     family,
-    variant: 'legacy',
+    variant,
+    runner,
     lockPath: '/run/junction-xtables.lock',
   });
-  return iptablesWriter(client, 'current');
+  const writer = iptablesWriter(client, 'current');
+  let readings = 0;
+  const kernel = new IptablesReader({
+    client,
+    layout: 'current',
+    settings: { ...FAKE_SETTINGS, nfacct: NO_COUNTERS },
+    addresses: () => node1Addresses(family),
+    tables: () => ({ names: new Set(['filter', 'nat']), notes: [] }),
+    generation: () => ++readings,
+    bridges: () => new Set(['cni0']),
+  });
+  return {
+    ...writer,
+    kernel,
+    start: (faults = new Faults()) => {
+      arm(client, faults);
+      return writer.start();
+    },
+  };
 }

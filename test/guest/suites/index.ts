@@ -6,7 +6,7 @@ import { IPVS_NEIGHBOURS } from './ipvsNeighbours.ts';
 import { IPVS_NETLINK } from './ipvsNetlink.ts';
 import { IPVS_PLAN } from './ipvsPlan.ts';
 import { IPVS_QUESTIONS } from './ipvsQuestions.ts';
-import { scenarioSuite } from './scenarios.ts';
+import { contractSuite, scenarioSuite } from './scenarios.ts';
 
 /** With what is asked of the kernel: one suite, so that both share one lab. */
 const IPVS_SCENARIOS = scenarioSuite('ipvs');
@@ -16,6 +16,7 @@ export const RULE_SUITES: readonly GuestSuite[] = [
   IPVS_NETLINK,
   IPVS_NEIGHBOURS,
   IPVS_PLAN,
+  contractSuite('ipvs'),
   // The machine's own kernel sends the packets of all scenarios but those of SCTP: see test/scenarios.
   scenarioSuite('iptables-legacy', [...SCTP, ...CLUSTER_IP]),
   { ...IPVS_SCENARIOS, tests: { ...IPVS_SCENARIOS.tests, ...IPVS_QUESTIONS } },

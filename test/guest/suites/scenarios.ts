@@ -1,4 +1,7 @@
 /** Scenarios with real packets, one after another on the same node. */
+import { casesFor } from '../../contract/parse.ts';
+import { RealNode, type RealMode } from '../../contract/real.ts';
+import { runCase } from '../../contract/run.ts';
 import { SCENARIOS } from '../../scenarios/cases/index.ts';
 import { printRow } from '../../scenarios/packets.ts';
 import type { Scenario } from '../../scenarios/scenario.ts';
@@ -29,4 +32,19 @@ function scenarioTest(scenario: Scenario, mode: GuestMode): GuestTest {
     });
     if (wrong.length > 0) throw new Mismatch(wrong.join('\n'));
   };
+}
+
+/** What every mode must do, as test/contract has it. */
+export function contractSuite(mode: RealMode): GuestSuite {
+  const tests = casesFor(mode.split('-')[0] ?? '', 'real').map((each): [string, GuestTest] => [
+    each.title,
+    async (context) => {
+      const node = await context.node(mode);
+      const lab = await context.lab();
+      await node.contract('open', each.family);
+      const parts = { mode, node, host: lab.host('node1'), sender: await context.sender() };
+      await runCase(new RealNode(parts), each);
+    },
+  ]);
+  return { name: `contract through ${mode}`, tests: Object.fromEntries(tests) };
 }

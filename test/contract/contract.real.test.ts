@@ -1,0 +1,22 @@
+/** What every mode must do, on this machine's own kernel, with real packets. IPVS: test/guest. */
+import { afterAll, describe, expect, test } from 'vitest';
+import { GuestNode } from '../guest/guestNode.ts';
+import { useLab } from '../lab/requireLab.ts';
+import { PacketSender } from '../scenarios/labPackets.ts';
+import { testProgram } from '../support/programs.ts';
+import { casesFor } from './parse.ts';
+import { RealNode } from './real.ts';
+import { runCase } from './run.ts';
+
+describe.each(['nftables', 'iptables-nft'] as const)('%s', (mode) => {
+  const lab = useLab();
+  let node: GuestNode | undefined;
+  afterAll(() => node?.close());
+
+  test.each(casesFor(mode.split('-')[0] ?? '', 'real'))('$title', async (each) => {
+    node ??= await GuestNode.start(lab(), mode, testProgram('node'));
+    await node.contract('open', each.family);
+    const parts = { mode, node, host: lab().host('node1'), sender: new PacketSender(lab()) };
+    await expect(runCase(new RealNode(parts), each)).resolves.toBeUndefined();
+  });
+});

@@ -1,0 +1,150 @@
+/** Junction on node1 of a lab, with the kernel that runs there: steps go to its process, packets and other programs come from here. */
+import type { Host } from '../../lab/host.ts';
+import type { GuestNode } from '../guest/guestNode.ts';
+import type { ContractMethod } from '../guest/node/protocol.ts';
+import type { PacketSender } from '../scenarios/labPackets.ts';
+import { type Fate, printRow, type Row } from '../scenarios/packets.ts';
+import type { Deed, DrivenNode, Outcome } from './node.ts';
+
+export type RealMode = 'iptables-nft' | 'iptables-legacy' | 'ipvs' | 'nftables';
+
+interface RealNodeParts {
+  readonly mode: RealMode;
+  readonly node: GuestNode;
+  readonly host: Host;
+  readonly sender: PacketSender;
+}
+
+export class RealNode implements DrivenNode {
+  readonly isProtected = false;
+  readonly #parts: RealNodeParts;
+  #hasForeign = false;
+
+  constructor(parts: RealNodeParts) {
+    this.#parts = parts;
+  }
+
+  async #call<T>(method: ContractMethod, argument?: unknown): Promise<T> {
+    return (await this.#parts.node.contract(method, argument)) as T;
+  }
+
+  serve(lines: readonly string[]): Promise<Outcome> {
+    return this.#call('serve', lines);
+  }
+
+  setZone(zone: string): Promise<Outcome> {
+    return this.#call('setZone', zone);
+  }
+
+  setAddresses(addresses: readonly string[]): Promise<Outcome> {
+    return this.#call('setAddresses', addresses);
+  }
+
+  retry(): Promise<Outcome> {
+    return this.#call('retry');
+  }
+
+  restart(): Promise<Outcome> {
+    return this.#call('restart');
+  }
+
+  rewrite(): Promise<Outcome> {
+    return this.#call('rewrite');
+  }
+
+  refuse(text: string | undefined): Promise<void> {
+    return this.#call('refuse', text);
+  }
+
+  loseNextAnswer(): Promise<void> {
+    return this.#call('loseNextAnswer');
+  }
+
+  stopAfter(writes: number): Promise<void> {
+    return this.#call('stopAfter', writes);
+  }
+
+  watch(): Promise<void> {
+    throw new Error('a watch needs a kernel in memory: mark the case with [memory]');
+  }
+
+  async packets(rows: readonly Row[]): Promise<readonly (readonly [expected: string, seen: string])[]> {
+    const fates = await this.#call<readonly Fate[]>('fatesOf', rows);
+    const pairs = rows.flatMap((row, index) => {
+      const fate = fates[index];
+      return fate ? [[row, fate] as const] : [];
+    });
+    const seen = await this.#parts.sender.send(pairs);
+    return pairs.map(([row, fate], index) => [printRow(row, fate), seen[index] ?? 'nothing']);
+  }
+
+  differences(): Promise<readonly string[]> {
+    return this.#call('differences');
+  }
+
+  /** Draining is what tests of the whole daemon wait for. */
+  async endConnections(): Promise<void> {}
+
+  async perform(deed: Deed): Promise<boolean> {
+    const { mode, host } = this.#parts;
+    const argument = 'clusterIP' in deed ? deed.clusterIP : '';
+    await host.run(['sh', '-ec', SCRIPTS[mode][deed.kind], 'sh', argument]);
+    if (deed.kind === 'addOwnRules') this.#hasForeign = true;
+    if (deed.kind === 'flush') this.#hasForeign = false;
+    return true;
+  }
+
+  async missingForeign(): Promise<readonly string[]> {
+    if (!this.#hasForeign) return [];
+    const { mode, host } = this.#parts;
+    const { exitCode, stderr } = await host.exec(['sh', '-c', FIND_FOREIGN[mode]]);
+    return exitCode === 0 ? [] : [`rules of another program: ${stderr}`];
+  }
+}
+
+const NFT = {
+  flush: 'nft flush ruleset',
+  deleteHooks: `nft list table ip junction | awk '/chain /{c=$2} /hook /{print c}' | while read -r chain; do
+    nft flush chain ip junction "$chain"; nft delete chain ip junction "$chain"; done`,
+  deleteService: `nft -nn list table ip junction | awk '/(map|set) .*{$/{s=$2} index($0, ip){print s}' ip="$1 " | sort -u |
+    while read -r set; do nft flush set ip junction "$set" 2>/dev/null || nft flush map ip junction "$set"; done`,
+  addOwnRules: 'nft add table inet mine; nft add chain inet mine rules',
+};
+
+const FOREIGN = ['-p tcp --dport 22 -j ACCEPT', '-s 172.17.0.0/16 ! -o docker0 -j MASQUERADE'];
+
+function iptablesScripts(variant: string) {
+  const tables = `for table in nat filter; do`;
+  return {
+    flush: `${tables} iptables-${variant} -t $table -F; iptables-${variant} -t $table -X; done`,
+    deleteHooks: `for chain in PREROUTING OUTPUT POSTROUTING; do iptables-${variant} -t nat -F $chain; done
+      for chain in INPUT OUTPUT FORWARD; do iptables-${variant} -F $chain; done`,
+    deleteService: `${tables} iptables-${variant}-save -t $table | grep -- "^-A.* $1/32" | sed s/^-A/-D/ |
+      (echo "*$table"; cat; echo COMMIT) | iptables-${variant}-restore --noflush; done`,
+    addOwnRules: `iptables-${variant} -A INPUT ${FOREIGN[0]}; iptables-${variant} -t nat -A POSTROUTING ${FOREIGN[1]}`,
+  };
+}
+
+const IPVS = iptablesScripts('legacy');
+
+const SCRIPTS: Readonly<Record<RealMode, Readonly<Record<Deed['kind'], string>>>> = {
+  nftables: NFT,
+  'iptables-nft': iptablesScripts('nft'),
+  'iptables-legacy': iptablesScripts('legacy'),
+  ipvs: {
+    ...IPVS,
+    flush: `ipvsadm -C; ${IPVS.flush}; for set in $(ipset list -n); do ipset flush $set; done; ip link del kube-ipvs0`,
+    deleteService: 'ipvsadm -D -t "$1:80"',
+  },
+};
+
+function findForeign(variant: string): string {
+  return `iptables-${variant} -C INPUT ${FOREIGN[0]} && iptables-${variant} -t nat -C POSTROUTING ${FOREIGN[1]}`;
+}
+
+const FIND_FOREIGN: Readonly<Record<RealMode, string>> = {
+  nftables: 'nft list chain inet mine rules',
+  'iptables-nft': findForeign('nft'),
+  'iptables-legacy': findForeign('legacy'),
+  ipvs: findForeign('legacy'),
+};
