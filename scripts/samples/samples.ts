@@ -13,7 +13,7 @@ import { ERRORS, JunctionError } from '../../src/errors.ts';
 import { HeldPorts } from '../../src/system/heldPorts.ts';
 import { createLog } from '../../src/log/log.ts';
 import { FAMILIES } from '../../src/model/ip.ts';
-import { logFailure } from '../../src/proxy/syncRunner.ts';
+import { logFailure } from '../../src/proxy/activity.ts';
 import { ManifestSource } from '../../src/sources/manifests/source.ts';
 import { printSourceProblem, type SourceProblem } from '../../src/sources/source.ts';
 import { ANSWERS } from './answers.ts';
@@ -114,7 +114,7 @@ async function syncFailed(): Promise<string> {
   const message = 'iptables-restore refused its input: line 7 of table nat failed';
   const err = new JunctionError('IPTABLES_RESTORE_FAILED', message);
   logFailure(log, 'IPv4', err, 30_000);
-  return line.replace(/^E[^\]]*/, 'E1115 05:17:09.123000   12345 syncRunner.ts:283');
+  return line.replace(/^E[^\]]*/, 'E1115 05:17:09.123000   12345 activity.ts:122');
 }
 
 /** A port that another program has, and then gives up. */

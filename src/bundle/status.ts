@@ -27,6 +27,8 @@ const FAMILY_STATUS: Shape = fields({
   syncs: fields({ full: 'number', incremental: 'number', nothing: 'number', failed: 'number' }),
   lastVerification: maybe(fields({ at: 'number', ms: 'number', isUnchanged: 'flag' })),
   isNotified: 'flag',
+  takenPorts: maybe(every('text')),
+  isDraining: maybe('flag'),
   refused: every(fields({ servicePort: 'text', error: 'text' })),
   foreignChanges: fields({
     count: 'number',
@@ -66,6 +68,15 @@ const STATUS: Shape = fields({
   source: fields({ kind: { oneOf: ['api', 'manifests'] }, lastEventAt: maybe('number') }),
   families: every(FAMILY_STATUS),
   leftOut: every(fields({ family: FAMILY, reason: 'text', since: 'number' })),
+  state: maybe({ oneOf: ['starting', 'errors', 'ok'] }),
+  wait: maybe(
+    fields({
+      isApplied: 'flag',
+      milliseconds: 'number',
+      open: every('text'),
+      warnings: every('text'),
+    }),
+  ),
   conntrack: maybe(fields({ count: 'number', max: 'number' })),
   findings: every(FINDING),
 });

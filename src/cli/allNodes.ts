@@ -1,6 +1,7 @@
 /** How Junction is on every node, worst first: `kubectl junction status`, and the page of a cluster. */
 import { isStatus } from '../bundle/status.ts';
 import { messageOf } from '../errors.ts';
+import { stageOf } from '../explain/statusFindings.ts';
 import { NODE_STATES, type NodeObject, type NodeStatus } from '../explain/nodes.ts';
 import type { ApiClient } from '../sources/api/client.ts';
 import { ApiFailure } from '../sources/api/failure.ts';
@@ -119,8 +120,8 @@ function statusOf({ node, name: pod }: JunctionPod, raw: unknown): NodeStatus {
   const errors = raw.findings.filter(({ severity }) => severity === 'error');
   const warnings = raw.findings.filter(({ severity }) => severity === 'warning');
   const worst = errors[0] ?? warnings[0];
-  const notServed = raw.families.find(({ isServed }) => !isServed);
-  const state = errors.length > 0 || notServed ? 'errors' : warnings.length > 0 ? 'warnings' : 'ok';
-  const detail = worst?.text ?? (notServed && `${notServed.family} is not served yet`);
+  const stage = stageOf(raw);
+  const state = errors.length > 0 ? 'errors' : stage === 'ok' && warnings.length > 0 ? 'warnings' : stage;
+  const detail = worst?.text;
   return { node, pod, state, ...(detail !== undefined && { detail }), status: raw };
 }

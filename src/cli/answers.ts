@@ -14,6 +14,13 @@ interface AtTime {
   readonly at?: number | undefined;
 }
 
+export interface AskedWait {
+  readonly timeoutMs: number;
+  /** `shop/web`; unset: none in particular. */
+  readonly service?: ObjectKey | undefined;
+  readonly resourceVersion?: string | undefined;
+}
+
 export interface Answerer {
   readonly source: QuestionSource;
   packets(question: PacketQuestion & AtTime): Promise<readonly PacketExplanation[]>;
@@ -22,7 +29,8 @@ export interface Answerer {
   /** Of one namespace, or all. */
   services(namespace: string): Promise<readonly ServiceRow[]>;
   endpoints(service: ObjectKey): Promise<readonly EndpointRow[]>;
-  status(): Promise<Status>;
+  /** At once or, where it is asked to wait, when everything is applied or the time is over. */
+  status(wait?: AskedWait): Promise<Status>;
 }
 
 /** Only what the source needs is loaded. */

@@ -33,7 +33,7 @@ export interface CommandInfo {
 
 const { only, probe, family, planOutput, checkOutput, cleanupMode, output, dryRun, force } = OWN_FLAGS;
 const { answerOutput, eventOutput, live, bundle, from, to, at, namespace, problems, watch } = OWN_FLAGS;
-const { waitForProxy, timeout, stay } = OWN_FLAGS;
+const { waitForProxy, timeout, stay, wait, waitFor, resourceVersion } = OWN_FLAGS;
 const { bundleOutput, bundleForce, uiBindAddress, uiTokenFile } = OWN_FLAGS;
 const { toManifests, toKubeconfig, toConfig, toProxyMode, toHostname } = OWN_FLAGS;
 
@@ -123,10 +123,17 @@ export const COMMANDS: readonly CommandInfo[] = [
   {
     name: 'status',
     summary:
-      'Say how the running proxy is: its version and mode, the API server, syncs, what the kernel refused, what others changed. Exit code 1 if something is wrong.',
-    ownFlags: [watch, answerOutput, live, bundle],
+      'Say how the running proxy is: its version and mode, the API server, syncs, what the kernel refused, what others changed. Exit code 1 if something is wrong, or if it is still starting.',
+    ownFlags: [wait, waitFor, resourceVersion, namespace, watch, answerOutput, live, bundle],
     uses: [...ANYWHERE, 'api-socket'],
-    examples: ['junction status', 'junction status --watch', 'junction status --output json'],
+    examples: [
+      'junction status',
+      'junction status --watch',
+      'junction status --wait',
+      'junction status --wait=2m --output json',
+      'junction status -n shop --wait-for svc/web --resource-version 81234',
+      'junction status --output json',
+    ],
   },
   {
     name: 'watch',

@@ -42,6 +42,7 @@ const NAMED_FLAGS: Readonly<Record<string, NameKind>> = {
   'hostname-override': 'nodes',
   from: 'sources',
   to: 'destinations',
+  'wait-for': 'services',
 };
 const NAMED_ARGUMENTS: Readonly<Partial<Record<CommandName, NameKind>>> = {
   explain: 'services',

@@ -1,8 +1,8 @@
 /** Asks the running proxy. */
 import type { Status } from '../explain/status.ts';
 import type { EndpointRow, PacketExplanation, ServiceExplanation, ServiceRow } from '../explain/types.ts';
-import type { Answerer } from './answers.ts';
-import { apiPath, askJson } from './localApi.ts';
+import type { Answerer, AskedWait } from './answers.ts';
+import { apiPath, askJson, ANSWER_LIMIT_MS } from './localApi.ts';
 import type { QuestionSource } from './questionSource.ts';
 
 export function liveAnswers(source: QuestionSource & { readonly kind: 'live' }): Answerer {
@@ -25,8 +25,20 @@ export function liveAnswers(source: QuestionSource & { readonly kind: 'live' }):
       ),
     endpoints: (service) =>
       askJson<readonly EndpointRow[]>(socket, apiPath(['endpoints', ...service.split('/')])),
-    status: () => askJson<Status>(socket, apiPath(['status'])),
+    status: (wait) => (wait ? waitedStatus(socket, wait) : askJson<Status>(socket, apiPath(['status']))),
   };
+}
+
+const GATEWAY_TIMEOUT = 504;
+
+function waitedStatus(socket: string, { timeoutMs, service, resourceVersion }: AskedWait): Promise<Status> {
+  const path = apiPath(['status'], {
+    wait: 'applied',
+    timeout: `${timeoutMs}ms`,
+    service,
+    resourceVersion,
+  });
+  return askJson<Status>(socket, path, { timeoutMs: timeoutMs + ANSWER_LIMIT_MS, accepts: GATEWAY_TIMEOUT });
 }
 
 /** `shop/web:53/udp`: the port may say its protocol. */

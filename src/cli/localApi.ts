@@ -9,7 +9,7 @@ import { QuestionError } from '../explain/question.ts';
 import { printableLine } from '../text/printable.ts';
 
 /** A question takes milliseconds; a proxy that is busy with its first sync of a large cluster, seconds. */
-const TIMEOUT_MS = 30_000;
+export const ANSWER_LIMIT_MS = 30_000;
 
 interface AskOptions {
   /** 0: an answer may pause for as long as it likes. */
@@ -17,6 +17,8 @@ interface AskOptions {
   readonly signal?: AbortSignal;
   /** GET unless given. */
   readonly method?: string;
+  /** A status besides 200 that is an answer. */
+  readonly accepts?: number;
   /** Called when the proxy has begun to answer. */
   readonly onOpen?: () => void;
 }
@@ -72,16 +74,17 @@ function parseLine(line: string, socket: string, path: string): unknown {
 
 async function ask(socket: string, path: string, options: AskOptions): Promise<IncomingMessage> {
   const response = await askRaw(socket, path, options);
-  if (response.statusCode === 200) return response;
+  const { statusCode } = response;
+  if (statusCode === 200 || (statusCode !== undefined && statusCode === options.accepts)) return response;
   const text = await textOf(chunksOf(response, socket));
-  throw refusal(socket, response.statusCode ?? 0, text);
+  throw refusal(socket, statusCode ?? 0, text);
 }
 
 /** The answer whatever its status is. Rejects where none comes. */
 export function askRaw(
   socket: string,
   path: string,
-  { timeoutMs = TIMEOUT_MS, signal, method = 'GET' }: AskOptions,
+  { timeoutMs = ANSWER_LIMIT_MS, signal, method = 'GET' }: AskOptions,
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const outgoing = request({

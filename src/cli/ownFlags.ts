@@ -1,6 +1,19 @@
 /** Flags of commands other than `run`. */
 import { BOOL, choiceOf, DURATION, IP_PORT, STRING } from '../config/kinds.ts';
-import { flag } from '../config/setting.ts';
+import { flag, type SettingKind } from '../config/setting.ts';
+
+/** As long as the proxy lets an answer wait. */
+const MAX_WAIT_MS = 600_000;
+
+const WAIT: SettingKind<number> = {
+  ...DURATION,
+  alone: '30s',
+  fromFlag: (text) => {
+    const reading = DURATION.fromFlag(text, undefined);
+    if (!('value' in reading) || (reading.value > 0 && reading.value <= MAX_WAIT_MS)) return reading;
+    return { problem: 'must be more than 0 and at most 10m' };
+  },
+};
 
 export const OWN_FLAGS = {
   family: flag('family', choiceOf(['both', 'ipv4', 'ipv6']), 'both', { help: 'address families' }),
@@ -72,6 +85,17 @@ export const OWN_FLAGS = {
   watch: flag('watch', BOOL, false, {
     short: 'w',
     help: 'show it again every two seconds, until Ctrl-C; in a pipe, when it has changed',
+  }),
+  wait: flag('wait', WAIT, 0, {
+    help: 'answer when everything that the proxy has received is in the kernel; how long at most, up to 10m; exit code 1: not by then, and what is still open',
+  }),
+  waitFor: flag('wait-for', STRING, '', {
+    placeholder: 'svc/NAME',
+    help: 'the same, when also this Service has come from the API server or the manifests: what one wants after kubectl apply',
+  }),
+  resourceVersion: flag('resource-version', STRING, '', {
+    placeholder: 'VERSION',
+    help: 'of the Service of --wait-for, the version (metadata.resourceVersion) that must have come',
   }),
   uiBindAddress: flag('ui-bind-address', STRING, '127.0.0.1:0', {
     placeholder: 'ADDRESS:PORT',

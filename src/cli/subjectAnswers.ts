@@ -28,10 +28,11 @@ export async function subjectAnswers(
     service: async ({ service, at }) => explainService(asOf(at), parseService(service)),
     services: async (namespace) => [...serviceRows(subject, namespace === '' ? {} : { namespace })],
     endpoints: (service) => endpointRows(subject, service),
-    status: () =>
-      bundle?.status
-        ? Promise.resolve(bundle.status)
-        : Promise.reject(onlyOf('the status of a proxy', source)),
+    status: async (wait) => {
+      if (wait) throw onlyOf('what is applied', source);
+      if (bundle?.status) return bundle.status;
+      throw onlyOf('the status of a proxy', source);
+    },
   };
 }
 

@@ -28,6 +28,7 @@ import { type ProxyMetrics, registerProxyMetrics } from '../telemetry/metrics/pr
 import { systemClock } from '../time/systemClock.ts';
 import { BUILD, KUBERNETES_VERSION, VERSION } from '../version.ts';
 import { LocalApi } from './api/localApi.ts';
+import { Applied } from './applied.ts';
 import { ConfigWatch } from './configWatch.ts';
 import { FamilyRuntime } from './familyRuntime.ts';
 import { LeftOutFamilies, primaryFamily } from './leftOutFamilies.ts';
@@ -71,6 +72,9 @@ export class Daemon {
   readonly #families: readonly FamilyRuntime[];
   readonly #leftOut: LeftOutFamilies;
   readonly #api: LocalApi;
+  readonly #applied: Applied;
+  /** What is being opened, and will not be waited for again. */
+  readonly #opening = new Set<string>();
   #proxier: DualStackProxier | undefined;
   #lastChangeId = 0;
   /** What has been started, to be stopped in reverse. */
@@ -104,7 +108,17 @@ export class Daemon {
         this.#health.leftOut(family, { reason, isAnswered: state === 'absent' }),
       log,
     });
+    const { source } = parts.opened;
+    this.#applied = new Applied({
+      refresh: async () => source.refresh?.(),
+      receiving: () => [...(source.receiving?.() ?? []), ...(this.#proxier?.waitsFor ?? [])],
+      work: () => [
+        { mark: () => () => [...this.#opening] },
+        ...this.#families.filter(({ family }) => !this.#leftOut.get(family)).map(({ runner }) => runner),
+      ],
+    });
     this.#api = new LocalApi({
+      applied: this.#applied,
       config: () => this.#config,
       nodeName,
       opened: parts.opened,
@@ -127,6 +141,7 @@ export class Daemon {
       onReady: (family: Family): void => this.#onReady(family),
       emit: (event: WatchEvent): void => this.#api.emit(event),
       nextChangeId: () => ++this.#lastChangeId,
+      onApplied: () => this.#applied.changed(),
     };
     this.#families = mode.families
       .filter(({ isStartable }) => isStartable)
@@ -222,6 +237,7 @@ export class Daemon {
       maySync: (node) => this.#servesPrimary(node),
       onFatal: (error) => this.#fail(error),
       onProblem: (problem) => this.#recordProblem(problem),
+      onReceived: () => this.#applied.changed(),
     });
   }
 
@@ -258,6 +274,7 @@ export class Daemon {
     const { healthzBindAddress, metricsBindAddress, mode, enableProfiling } = this.#config;
     if (healthzBindAddress !== '')
       this.#startServer(
+        'health',
         new HealthServer({
           ...this.#bind(healthzBindAddress, 'FailedToStartProxierHealthcheck'),
           state: this.#health,
@@ -268,6 +285,7 @@ export class Daemon {
     const startedAt = new Date();
     if (metricsBindAddress !== '')
       this.#startServer(
+        'metrics',
         new MetricsServer({
           ...this.#bind(metricsBindAddress, 'FailedToStartMetricServer'),
           mode,
@@ -290,9 +308,18 @@ export class Daemon {
     return { address, log, clock: systemClock, ...(this.#config.bindAddressHardFail && { onHardFail }) };
   }
 
-  #startServer(server: BoundServer): void {
-    void server.start();
+  #startServer(name: string, server: BoundServer): void {
+    this.#open(`the ${name} server is being started`, server.start());
     this.#started('the health and metrics servers', () => server.stop());
+  }
+
+  /** Beside everything else, and once: what cannot be opened is tried again without anybody waiting for it. */
+  #open(what: string, first: Promise<void>): void {
+    this.#opening.add(what);
+    void first.then(() => {
+      this.#opening.delete(what);
+      this.#applied.changed();
+    });
   }
 
   #watchFirewalld(): void {
@@ -304,7 +331,7 @@ export class Daemon {
         for (const { runner } of this.#families) runner.look('firewalld has reloaded its rules', true);
       },
     });
-    void listener.start();
+    this.#open('firewalld is being looked for', listener.start());
     this.#started('the listener for firewalld', () => listener.stop());
   }
 

@@ -13,6 +13,7 @@ import { FlowCleaner } from '../proxy/conntrack.ts';
 import { ChangeHistory } from '../proxy/history.ts';
 import { Proxier, type SyncOutcome } from '../proxy/proxier.ts';
 import { type FlushMonitor, SyncRunner, VERIFICATION } from '../proxy/syncRunner.ts';
+import type { SideWork } from '../proxy/openWork.ts';
 import { FamilyTelemetry } from '../proxy/telemetry.ts';
 import { concernsHeldPorts, HeldPorts, heldPortsOf } from '../system/heldPorts.ts';
 import { failedToHoldPort, failedToStartServiceHealthcheck } from '../telemetry/events/event.ts';
@@ -41,6 +42,8 @@ interface FamilyRuntimeOptions {
   /** What happens, for who watches. */
   readonly emit: (event: WatchEvent) => void;
   readonly memory: MemoryReturn;
+  /** Work has ended that somebody may wait for. */
+  readonly onApplied: () => void;
   /** Numbers for changes, of all families. */
   readonly nextChangeId: () => number;
   readonly log: Log;
@@ -61,6 +64,7 @@ export class FamilyRuntime {
   #monitorIntervalMs: number;
   #monitorTimer: NodeJS.Timeout | undefined;
   #flushMonitor: FlushMonitor | undefined;
+  #monitorSetUp: Promise<void> = Promise.resolve();
   /** Where node ports answer may have changed. */
   #heldIsStale = true;
   #isFirst = true;
@@ -113,6 +117,7 @@ export class FamilyRuntime {
         own.foreignChange(family, program);
       },
       onSynced: (outcome) => this.#onSynced(outcome),
+      onApplied: options.onApplied,
       onLooked: () => this.#options.memory.synced(true, 0),
     });
     this.#monitorIntervalMs = config.syncPeriodMs;
@@ -156,9 +161,20 @@ export class FamilyRuntime {
       servicePorts: plan.servicePorts.size,
       endpoints: plan.endpointCount,
       isNotified: this.#mode.verification.isNotified ?? false,
+      takenPorts: this.#takenPorts(),
+      isDraining: this.#mode.writer.isDraining ?? false,
       ...this.#activity.status,
       history: this.history.status,
     };
+  }
+
+  /** Ports that other programs have, a sentence each. */
+  #takenPorts(): readonly string[] {
+    const held = this.#held?.refused ?? 0;
+    return [
+      ...(held > 0 ? [`${held === 1 ? 'a port' : `${held} ports`} of services cannot be held`] : []),
+      ...(this.#health.hasFailures ? ['not every health-check node port can be opened'] : []),
+    ];
   }
 
   /** What questions about it are answered from. */
@@ -214,7 +230,7 @@ export class FamilyRuntime {
   #startMonitor(): void {
     const { flushMonitor } = this.#mode.verification;
     this.#flushMonitor = flushMonitor?.(this.#monitorIntervalMs, () => this.runner.flushed());
-    this.#flushMonitor?.start();
+    this.#monitorSetUp = this.#flushMonitor?.start() ?? Promise.resolve();
     this.#monitorTimer = setInterval(() => this.#verify(), this.#monitorIntervalMs);
   }
 
@@ -230,7 +246,7 @@ export class FamilyRuntime {
       this.runner.request('ports that another program had');
   }
 
-  #onSynced(outcome: SyncOutcome): void {
+  #onSynced(outcome: SyncOutcome): readonly SideWork[] {
     const { metrics, onReady, memory } = this.#options;
     const { changes, report } = outcome;
     memory.synced(this.#isFirst || report.kind === 'full', report.objects);
@@ -239,7 +255,7 @@ export class FamilyRuntime {
     const areFlowsUnknown =
       this.#isFirst || this.#wereRulesGone || (report.kind === 'full' && report.objects > 0);
     this.#wereRulesGone = false;
-    void this.#flows.clean(changes, plan, areFlowsUnknown).then((cleaned) => {
+    const flows = this.#flows.clean(changes, plan, areFlowsUnknown).then((cleaned) => {
       if (!cleaned) return;
       const labels = { ip_family: this.family };
       metrics.conntrack_reconciler_sync_duration_seconds.observe(labels, cleaned.seconds);
@@ -248,17 +264,26 @@ export class FamilyRuntime {
     });
     const localIps = this.#mode.localIps();
     this.#health.setAddresses(healthCheckAddresses(plan.view.nodePorts, localIps));
-    void this.#health.sync(localEndpoints.ports, localEndpoints.counts);
+    const ports = this.#health.sync(localEndpoints.ports, localEndpoints.counts);
+    const sideWork = [
+      { what: 'flows to endpoints that are gone are being deleted', done: flows },
+      { what: 'health-check node ports are being opened', done: ports },
+    ];
     const isStale = this.#heldIsStale || changes.some(concernsHeldPorts);
     if (this.#held && (isStale || this.#held.refused > 0)) this.#held.reconcile(heldPortsOf(plan, localIps));
     this.#heldIsStale = false;
-    if (!this.#isFirst) return;
+    if (!this.#isFirst) return sideWork;
     this.#isFirst = false;
     const { start } = this.#mode.writer;
     if (start && 'isCurrent' in start && !start.isCurrent) this.runner.look(START_VERIFICATION);
     this.#logReady(outcome);
-    this.#mode.ready();
+    const removed = this.#mode.ready();
     onReady(this.family);
+    return [
+      ...sideWork,
+      { what: 'what other modes left is being removed', done: removed },
+      { what: 'what notices that rules were flushed is being set up', done: this.#monitorSetUp },
+    ];
   }
 
   #logReady({ report }: SyncOutcome): void {

@@ -9,6 +9,7 @@ export const NODE_STATES = [
   'not running',
   'not ready',
   'errors',
+  'starting',
   'warnings',
   'not asked',
   'ok',

@@ -20,12 +20,29 @@ export interface Status {
   readonly families: readonly FamilyStatus[];
   /** Not served on this machine. */
   readonly leftOut: readonly { readonly family: Family; readonly reason: string; readonly since: number }[];
+  /** `starting` until the first rules of every family that can be served are in the kernel; unset in files of older versions. */
+  readonly state?: ProxyStage;
+  /** Of a question that waited. */
+  readonly wait?: WaitStatus;
   /** Of the network namespace; unset where the kernel does not say. */
   readonly conntrack?: { readonly count: number; readonly max: number };
   /** What its parts find wrong. Empty: nothing. */
   readonly findings: readonly Finding[];
   /** Who answers, where it is not the proxy itself. */
   readonly answeredBy?: AnsweredBy;
+}
+
+type ProxyStage = 'starting' | 'errors' | 'ok';
+
+/** Whether everything that the proxy had received is in the kernel. */
+interface WaitStatus {
+  readonly isApplied: boolean;
+  /** How long the answer waited. */
+  readonly milliseconds: number;
+  /** What is still open, a sentence each. */
+  readonly open: readonly string[];
+  /** What is wrong and was not waited for, a sentence each. */
+  readonly warnings: readonly string[];
 }
 
 /** A plan that is written nowhere, of manifests or a cluster; or a bundle, with what the proxy said when it was taken. */
@@ -79,6 +96,10 @@ export interface FamilyStatus {
   readonly start?: StartStatus;
   /** The kernel notifies of every foreign change, so that nothing has to be read now and then. */
   readonly isNotified: boolean;
+  /** Ports that other programs have, a sentence each. */
+  readonly takenPorts?: readonly string[];
+  /** IPVS: endpoints that are gone are kept until their connections have ended. */
+  readonly isDraining?: boolean;
   readonly refused: readonly { readonly servicePort: ServicePortId; readonly error: string }[];
   readonly foreignChanges: ForeignChangesStatus;
   readonly history: HistoryStatus;

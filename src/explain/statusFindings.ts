@@ -1,9 +1,9 @@
 /** What is wrong with a running proxy, by its own status: what `status` shows first, and by which it ends with an error. */
 import type { FamilyStatus, SourceStatus, Status } from './status.ts';
 import type { Finding } from './types.ts';
-import { errorFinding, listed, warning } from './finding.ts';
+import { countOf, errorFinding, info, listed, warning } from './finding.ts';
 
-type Observed = Pick<Status, 'source' | 'families' | 'conntrack'> & {
+type Observed = Pick<Status, 'source' | 'families' | 'leftOut' | 'conntrack'> & {
   /** Families with a change that has waited for too long. */
   readonly late: readonly string[];
 };
@@ -11,7 +11,7 @@ type Observed = Pick<Status, 'source' | 'families' | 'conntrack'> & {
 /** From here on new connections are about to be dropped. */
 const CONNTRACK_NEARLY_FULL = 0.9;
 
-export function statusFindings({ source, families, conntrack, late }: Observed): readonly Finding[] {
+export function statusFindings({ source, families, leftOut, conntrack, late }: Observed): readonly Finding[] {
   return [
     ...late.map((family) =>
       errorFinding('sync-late', `${family}: a change waits to be written`, {
@@ -19,19 +19,48 @@ export function statusFindings({ source, families, conntrack, late }: Observed):
       }),
     ),
     ...sourceFindings(source),
-    ...families.flatMap((family) => [...familyFindings(family)]),
+    ...served(families, leftOut).flatMap((family) => [...familyFindings(family)]),
+    ...leftOut.map(({ family, reason }) =>
+      info('family-left-out', `${family} is not served`, { evidence: reason }),
+    ),
     ...conntrackFindings(conntrack),
   ];
 }
 
+/** Before the first rules of every family that can be served, nothing is in order. */
+export function stageOf({
+  families,
+  leftOut,
+  findings,
+}: Pick<Status, 'families' | 'leftOut' | 'findings'>): NonNullable<Status['state']> {
+  if (served(families, leftOut).some(({ isServed }) => !isServed)) return 'starting';
+  return findings.some(({ severity }) => severity === 'error') ? 'errors' : 'ok';
+}
+
+function served(families: Status['families'], leftOut: Status['leftOut']): Status['families'] {
+  return families.filter(({ family }) => !leftOut.some((each) => each.family === family));
+}
+
 function* sourceFindings(source: SourceStatus): Iterable<Finding> {
-  if (source.kind === 'manifests') return;
+  if (source.kind === 'manifests') {
+    const [first] = source.problems;
+    if (first !== undefined)
+      yield warning('manifest-problem', `the manifests have ${countOf(source.problems.length, 'problem')}`, {
+        evidence: first,
+        consequence: 'What is wrong has no effect; the last version that was right stays in force.',
+      });
+    return;
+  }
   for (const { resource, hasListed, failingSince, reason = 'no reason' } of source.resources) {
-    if (!hasListed)
+    const consequence = 'Nothing is written before everything has been listed once.';
+    if (!hasListed && failingSince === undefined)
+      yield warning('resource-not-listed', `${resource} are being listed for the first time`, {
+        consequence,
+      });
+    else if (!hasListed)
       yield errorFinding('resource-not-listed', `${resource} have never been listed`, {
-        evidence:
-          failingSince === undefined ? 'the first list is under way' : `since ${failingSince}: ${reason}`,
-        consequence: 'Nothing is written before everything has been listed once.',
+        evidence: `since ${failingSince}: ${reason}`,
+        consequence,
       });
     else if (failingSince !== undefined)
       yield errorFinding('resource-not-watched', `${resource} cannot be watched`, {
@@ -41,7 +70,8 @@ function* sourceFindings(source: SourceStatus): Iterable<Finding> {
   }
 }
 
-function* familyFindings({ family, lastSync, refused, isServed }: FamilyStatus): Iterable<Finding> {
+function* familyFindings(status: FamilyStatus): Iterable<Finding> {
+  const { family, lastSync, refused, isServed, takenPorts = [], isDraining } = status;
   if (lastSync?.kind === 'failed')
     yield errorFinding('sync-failed', `${family}: the last sync failed`, {
       evidence: lastSync.error ?? 'no reason',
@@ -53,14 +83,20 @@ function* familyFindings({ family, lastSync, refused, isServed }: FamilyStatus):
     });
   const [first] = refused;
   if (first)
-    yield errorFinding('service-refused', `${family}: the kernel refuses ${countOf(refused.length)}`, {
-      evidence: `${listed(refused.map(({ servicePort }) => servicePort))}: ${first.error}`,
-      consequence: 'What they had before stays in force.',
+    yield errorFinding(
+      'service-refused',
+      `${family}: the kernel refuses ${countOf(refused.length, 'service port')}`,
+      {
+        evidence: `${listed(refused.map(({ servicePort }) => servicePort))}: ${first.error}`,
+        consequence: 'What they had before stays in force.',
+      },
+    );
+  for (const taken of takenPorts)
+    yield warning('port-taken', `${family}: ${taken}`, {
+      consequence: 'Another program has the port; it is tried again each sync period.',
     });
-}
-
-function countOf(servicePorts: number): string {
-  return servicePorts === 1 ? 'a service port' : `${servicePorts} service ports`;
+  if (isDraining)
+    yield info('draining', `${family}: endpoints that are gone are kept until their connections end`);
 }
 
 function* conntrackFindings(conntrack: Status['conntrack']): Iterable<Finding> {

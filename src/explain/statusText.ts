@@ -1,5 +1,6 @@
 /** The status of a running proxy in words: what `status` says, part by part. */
 import { ago, counted, durationText, grouped } from '../text/ages.ts';
+import { stageOf } from './statusFindings.ts';
 import type {
   FamilyStatus,
   ResourceStatus,
@@ -24,7 +25,7 @@ interface StatusHeading {
   readonly title: string;
   /** `nftables mode, process 7 for 3 h` */
   readonly how: string;
-  /** `ok`, `2 errors` */
+  /** `ok`, `starting`, `2 errors` */
   readonly state: string;
   readonly isWrong: boolean;
 }
@@ -32,12 +33,15 @@ interface StatusHeading {
 export function statusHeading(status: Status): StatusHeading {
   const { version, node, mode, layout, findings } = status;
   const errors = findings.filter(({ severity }) => severity === 'error').length;
+  const isStarting = !isPlanOnly(status) && stageOf(status) === 'starting';
   const kind = mode === 'iptables' ? `${mode} mode, layout ${layout}` : `${mode} mode`;
   return {
     title: `Junction v${version.replace(/^v/, '')} on ${node}`,
     how: `${kind}, ${isPlanOnly(status) ? 'a plan that is written nowhere' : runText(status)}`,
-    state: errors > 0 ? counted(errors, 'error') : 'ok',
-    isWrong: errors > 0,
+    state:
+      [...(isStarting ? ['starting'] : []), ...(errors > 0 ? [counted(errors, 'error')] : [])].join(', ') ||
+      'ok',
+    isWrong: isStarting || errors > 0,
   };
 }
 
@@ -59,6 +63,15 @@ export function statusParts(status: Status): readonly StatusPart[] {
     })),
     ...conntrackPart(status),
   ];
+}
+
+/** What a question that waited found. */
+export function waitPart({ wait }: Status): readonly StatusPart[] {
+  if (!wait) return [];
+  const { isApplied, milliseconds, open } = wait;
+  const took = durationText(milliseconds);
+  if (isApplied) return [{ name: 'applied', lines: [`everything that was received, after ${took}`] }];
+  return [{ name: 'not applied', lines: [`after ${took}:`, ...open] }];
 }
 
 function isPlanOnly({ answeredBy }: Status): boolean {

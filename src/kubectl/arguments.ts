@@ -52,7 +52,16 @@ const DEFAULTS = {
 };
 
 /** Flags of Junction that take a value in the next word, so that it is not taken for a name. */
-const WITH_VALUE = new Set(['-o', '--output', '--at', '--from', '--to', '--family']);
+const WITH_VALUE = new Set([
+  '-o',
+  '--output',
+  '--at',
+  '--from',
+  '--to',
+  '--family',
+  '--wait-for',
+  '--resource-version',
+]);
 /** What the pod has and this machine has not, or the other way round. */
 const REFUSED = /^--(?:bundle|manifests|to-manifests|to-kubeconfig|to-config|config|api-socket|live)(?:=|$)/;
 
@@ -126,11 +135,11 @@ function defaultNamespace(
   rest: readonly string[],
   contextNamespace: string,
 ): string {
-  if (command !== 'explain' && command !== 'endpoints') return '';
+  if (command !== 'explain' && command !== 'endpoints' && command !== 'status') return '';
   const names = rest.flatMap((word, index) => {
-    if (/^--(?:from|to)=/.test(word)) return [word.replace(/^[^=]*=/, '')];
+    if (/^--(?:from|to|wait-for)=/.test(word)) return [word.replace(/^[^=]*=/, '')];
     const before = rest[index - 1] ?? '';
-    if (before === '--from' || before === '--to') return [word];
+    if (['--from', '--to', '--wait-for'].includes(before)) return [word];
     return word.startsWith('-') || WITH_VALUE.has(before) ? [] : [word];
   });
   const isBare = names.some((name) => /^(?:(?:svc|service|services|pod)\/)[^/]+$/.test(name));

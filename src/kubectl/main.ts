@@ -49,6 +49,8 @@ export async function runPluginCommand(
   try {
     const pods = await junctionPods(client, args.junctionNamespace);
     const kubectl = { flags: kubectlFlags(args), env };
+    if (args.command === 'status' && args.node === '' && args.rest.some((word) => /^--wait\b/.test(word)))
+      throw new UsageError(['--wait waits for the proxy of one node: name it with --node']);
     if (args.command === 'status' && args.node === '')
       return await statusOfAll(client, kubectl, pods, args, output);
     const pod = podOn(pods, args);
@@ -170,6 +172,7 @@ const COLOURS: Readonly<Record<NodeState, Colour>> = {
   'not running': 'red',
   'not ready': 'red',
   errors: 'red',
+  starting: 'yellow',
   warnings: 'yellow',
   'not asked': 'yellow',
   ok: 'green',

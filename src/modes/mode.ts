@@ -6,7 +6,8 @@ import type { ConnectionReading } from '../telemetry/metrics/connections.ts';
 import type { Cidr, Family, Ip } from '../model/ip.ts';
 import type { FlowTable } from '../proxy/conntrack.ts';
 import type { KernelWriter } from '../proxy/proxier.ts';
-import type { FamilyEvents, Verification } from '../proxy/syncRunner.ts';
+import type { FamilyEvents } from '../proxy/foreignChanges.ts';
+import type { Verification } from '../proxy/syncRunner.ts';
 import type { FamilyAnswer, FamilySupport } from './familyState.ts';
 import type { KernelReader } from './kernelReader.ts';
 import { openIptablesMode } from './iptables/mode.ts';
@@ -50,8 +51,8 @@ export interface ModeFamily {
   readonly flows: FlowTable;
   /** The node's own addresses. */
   localIps(): readonly Ip[];
-  /** The first rules are in the kernel. */
-  ready(): void;
+  /** The first rules are in the kernel. Resolves when what other modes left is removed, as far as it can be now. */
+  ready(): Promise<unknown>;
   /** Where cluster IPs come from. */
   setServiceCidrs?(cidrs: readonly Cidr[]): void;
 }

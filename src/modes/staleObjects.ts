@@ -12,9 +12,11 @@ export class StaleObjects {
     this.#remove = remove;
   }
 
-  ready(family: Family): void {
+  /** Resolves when they are deleted; at once while another family has no rules yet. */
+  ready(family: Family): Promise<void> {
     this.#waiting.delete(family);
     if (this.#waiting.size === 0) this.#removing = this.#remove();
+    return this.#removing;
   }
 
   async close(): Promise<void> {

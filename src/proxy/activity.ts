@@ -1,7 +1,8 @@
 /** What a family did of late, for `status` and `watch`: syncs, refusals, changes by other programs, cleaned-up flows. */
 import type { FamilyStatus, ForeignChangesStatus, SyncKind, SyncStatus } from '../explain/status.ts';
 import type { WatchEvent } from '../explain/types.ts';
-import { messageOf } from '../errors.ts';
+import { isJunctionError, messageOf } from '../errors.ts';
+import type { Log } from '../log/log.ts';
 import type { Family } from '../model/ip.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';
 import type { SyncOutcome } from './proxier.ts';
@@ -115,4 +116,13 @@ export class FamilyActivity {
 
 function rounded(milliseconds: number): number {
   return Math.round(100 * milliseconds) / 100;
+}
+
+export function logFailure(log: Log, ipFamily: Family, error: unknown, syncPeriodMs: number): void {
+  log.error('Sync failed', {
+    ipFamily,
+    err: error,
+    ...(isJunctionError(error) && { whatToDo: error.hint }),
+    retryingTime: `${syncPeriodMs / 1000}s`,
+  });
 }

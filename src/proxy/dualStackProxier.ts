@@ -26,6 +26,7 @@ interface DualStackProxierOptions {
   readonly onFatal?: (error: Error) => void;
   /** Called after it is logged. */
   readonly onProblem?: (problem: SourceProblem) => void;
+  readonly onReceived?: () => void;
 }
 
 const ADDRESS_WAIT_MS = 30_000;
@@ -52,6 +53,15 @@ export class DualStackProxier implements SourceEvents {
 
   get knownServiceCidrs(): readonly Cidr[] {
     return this.#serviceCidrs;
+  }
+
+  /** Why nothing may be written yet, a sentence each; empty: it may. */
+  get waitsFor(): readonly string[] {
+    const { nodeName } = this.#options;
+    if (this.#state === 'listing') return ['not everything has been listed for the first time'];
+    if (this.#state === 'open') return [];
+    if (!this.#node) return [`Node ${nodeName} is not known yet`];
+    return [`Node ${nodeName} has no ${this.#node.ips.length === 0 ? 'addresses' : 'spec.podCIDRs'} yet`];
   }
 
   /** When an object last came, in milliseconds since the epoch. */
@@ -99,6 +109,10 @@ export class DualStackProxier implements SourceEvents {
     if (problem.severity === 'error') log.error(line);
     else log.warn(line);
     onProblem?.(problem);
+  }
+
+  received(): void {
+    this.#options.onReceived?.();
   }
 
   close(): void {

@@ -25,6 +25,16 @@ export interface ForeignChange {
   readonly since?: number | undefined;
 }
 
+/** What a mode reports of a family. */
+export interface FamilyEvents {
+  /** Asks for a sync. An urgent one does not wait for its turn: something is broken that worked. */
+  request(cause: string, isUrgent?: boolean): void;
+  /** Another program changed these; what is to be repaired was noted before. */
+  foreignChange(change: ForeignChange): void;
+  /** Something may have been changed, and it is not known what. */
+  suspect(changedBy: ChangedBy | undefined): void;
+}
+
 interface ForeignChangesOptions {
   readonly family: Family;
   readonly log: Log;
@@ -58,6 +68,8 @@ export class ForeignChanges {
   #noticed: Noticed | undefined;
   /** Noticed before the sync under way began, so that it is repaired when that one succeeds. */
   #inSync: Noticed | undefined;
+  /** How many were ever noted; those of the sync under way and before; those that are repaired. */
+  readonly #counts = { noted: 0, inSync: 0, repaired: 0 };
   #cancelRepair: (() => void) | undefined;
   #repairAt = Number.POSITIVE_INFINITY;
   #isClosed = false;
@@ -83,7 +95,18 @@ export class ForeignChanges {
     this.syncEnded();
   }
 
+  /** Marks what was noticed so far. The result says later what of it is not repaired yet. */
+  mark(): () => readonly string[] {
+    const { noted } = this.#counts;
+    return () => {
+      if (this.#counts.repaired >= noted) return [];
+      const objects = printSome(this.#inSync?.objects ?? this.#noticed?.objects ?? new Set());
+      return [`${this.#options.family}: what another program changed is not repaired yet: ${objects}`];
+    };
+  }
+
   syncBegan(): void {
+    this.#counts.inSync = this.#counts.noted;
     const before = this.#inSync;
     const noticed = this.#noticed;
     this.#noticed = undefined;
@@ -99,6 +122,7 @@ export class ForeignChanges {
     const repaired = this.#inSync;
     if (!repaired) return false;
     this.#inSync = undefined;
+    this.#counts.repaired = this.#counts.inSync;
     const { family, log, clock, onRepaired } = this.#options;
     const milliseconds = Math.round(clock.now() - repaired.since);
     const changedBy = printSome(repaired.programs);
@@ -130,6 +154,7 @@ export class ForeignChanges {
   #note({ objects, changedBy, since = this.#options.clock.now() }: ForeignChange): void {
     this.#noticed ??= { objects: new Set(), programs: new Set(), since, changes: 0 };
     this.#noticed.changes++;
+    this.#counts.noted++;
     addSome(this.#noticed.objects, objects);
     addSome(this.#noticed.programs, [printProgram(changedBy)]);
     this.#options.onChange?.(changedBy?.processName ?? UNKNOWN, objects);

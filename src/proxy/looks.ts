@@ -16,6 +16,8 @@ interface BesideOptions {
   readonly look: LookBeside;
   /** Called after each look, with how long it took; `undefined`: it failed. */
   readonly onEnd: (result: LookResult | undefined, milliseconds: number, cause: string) => void;
+  /** Called when no look is under way any more. */
+  readonly onIdle: () => void;
 }
 
 /** One look at a time; what is asked for meanwhile is one more afterwards. */
@@ -27,6 +29,10 @@ export class LooksBeside {
 
   constructor(options: BesideOptions) {
     this.#options = options;
+  }
+
+  get isUnderWay(): boolean {
+    return this.#isUnderWay;
   }
 
   request(cause: string): void {
@@ -45,6 +51,7 @@ export class LooksBeside {
       await this.#look(now);
     }
     this.#isUnderWay = false;
+    this.#options.onIdle();
   }
 
   async #look(cause: string): Promise<void> {

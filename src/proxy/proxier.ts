@@ -39,6 +39,8 @@ export interface KernelWriter {
   readonly start?: StartStatus | undefined;
   /** What the last sync set out to do, also if it failed; unset: a full sync. */
   readonly attempt?: SyncAttempt | undefined;
+  /** Endpoints that are gone are kept until their connections have ended. */
+  readonly isDraining?: boolean;
   /** How many endpoints and frontends a sync is to write before others have their turn; unset: all that changed. */
   readonly writesPerSync?: number | undefined;
 }

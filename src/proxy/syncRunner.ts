@@ -1,14 +1,14 @@
 /** Syncs one family: when something changed, when a sync failed, and now and then to verify that all is still there. */
-import { isJunctionError } from '../errors.ts';
 import type { Log } from '../log/log.ts';
-import type { Family } from '../model/ip.ts';
+import type { ServicePortId } from '../model/serviceTracker.ts';
 import type { Clock } from '../time/clock.ts';
 import { BoundedRunner } from './boundedRunner.ts';
 import type { Proxier, SyncOutcome } from './proxier.ts';
-import { type ChangedBy, type ForeignChange, ForeignChanges, printSome } from './foreignChanges.ts';
+import { type ChangedBy, ForeignChanges, printSome } from './foreignChanges.ts';
 import { Causes, type LookResult } from './report.ts';
 import { LookBudget, LooksBeside } from './looks.ts';
-import type { FamilyActivity } from './activity.ts';
+import { type FamilyActivity, logFailure } from './activity.ts';
+import { OpenWork, type SideWork } from './openWork.ts';
 import type { FamilyTelemetry } from './telemetry.ts';
 
 /** Cheap to read, and different whenever another program may have changed the kernel's rules. */
@@ -20,7 +20,8 @@ export interface Generation {
 
 /** Notices that everything was flushed. */
 export interface FlushMonitor {
-  start(): void;
+  /** Resolves when it would notice, or when it cannot for now. */
+  start(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -36,16 +37,6 @@ export interface Verification {
   readonly flushMonitor?: ((intervalMs: number, onFlushed: () => void) => FlushMonitor) | undefined;
 }
 
-/** What a mode reports of a family. */
-export interface FamilyEvents {
-  /** Asks for a sync. An urgent one does not wait for its turn: something is broken that worked. */
-  request(cause: string, isUrgent?: boolean): void;
-  /** Another program changed these; what is to be repaired was noted before. */
-  foreignChange(change: ForeignChange): void;
-  /** Something may have been changed, and it is not known what. */
-  suspect(changedBy: ChangedBy | undefined): void;
-}
-
 interface SyncRunnerOptions extends Pick<Verification, 'isNotified' | 'generation' | 'requestJumps'> {
   readonly proxier: Proxier;
   /** What it writes, for the log; unset: iptables. */
@@ -58,7 +49,9 @@ interface SyncRunnerOptions extends Pick<Verification, 'isNotified' | 'generatio
   readonly activity?: FamilyActivity;
   /** Another program changed what we wrote; called with its name. */
   readonly onForeignChange?: ((program: string) => void) | undefined;
-  readonly onSynced?: (outcome: SyncOutcome) => void;
+  readonly onSynced?: (outcome: SyncOutcome) => readonly SideWork[];
+  /** Work has ended that `mark` may have found open. */
+  readonly onApplied?: () => void;
   /** Everything was compared beside the syncs. */
   readonly onLooked?: () => void;
 }
@@ -106,6 +99,7 @@ export class SyncRunner {
   #cancelLook: (() => void) | undefined;
   /** When the mode wants another sync. */
   #retryAt: number | undefined;
+  readonly #open: OpenWork;
   /** Why the next sync was asked for, besides objects that changed. */
   readonly #causes = new Causes();
   #syncPeriodMs: number;
@@ -115,6 +109,12 @@ export class SyncRunner {
     const { family } = proxier;
     this.#options = options;
     this.proxier = proxier;
+    this.#open = new OpenWork({
+      family,
+      repairs: () => this.foreignChanges.mark(),
+      isLooking: () => this.#looksBeside?.isUnderWay ?? false,
+      onApplied: () => options.onApplied?.(),
+    });
     this.#telemetry = options.telemetry;
     this.#syncPeriodMs = options.syncPeriodMs;
     this.#runner = new BoundedRunner({
@@ -123,7 +123,10 @@ export class SyncRunner {
       retryIntervalMs: options.syncPeriodMs,
       maxIntervalMs: Math.max(HOUR_MS, options.minSyncPeriodMs),
       clock,
-      onError: (error) => logFailure(log, family, error, options.syncPeriodMs),
+      onError: (error) => {
+        this.#open.failed(error);
+        logFailure(log, family, error, options.syncPeriodMs);
+      },
     });
     const look = proxier.writer.verify?.bind(proxier.writer);
     this.#looksBeside =
@@ -137,6 +140,7 @@ export class SyncRunner {
           return look(timeSlice);
         },
         onEnd: (...ended) => this.#lookedBeside(...ended),
+        onIdle: () => options.onApplied?.(),
       });
     this.foreignChanges = new ForeignChanges({
       family,
@@ -171,9 +175,15 @@ export class SyncRunner {
   /** `cause`: for the log; unset: objects that changed. */
   request(cause?: string, isUrgent = false): void {
     if (!this.#isStarted || !this.proxier.isSynced) return;
+    this.#open.ask();
     this.#causes.note(cause);
     this.#telemetry?.queued();
     this.#runner.request(isUrgent);
+  }
+
+  /** Marks what is open now. The result says later what of it still is, a sentence each. */
+  mark(): () => readonly string[] {
+    return this.#open.mark();
   }
 
   /** Everything is read back and repaired where it differs. */
@@ -274,6 +284,8 @@ export class SyncRunner {
       this.#telemetry?.queued();
     }
     log.verbose(2, `Syncing ${mode} rules`, { ipFamily: proxier.family });
+    const { asked } = this.#open;
+    const refused = new Map<ServicePortId, Error>();
     let outcome: SyncOutcome | undefined;
     do {
       const started = clock.now();
@@ -282,9 +294,12 @@ export class SyncRunner {
       const causes = this.#causes.take();
       outcome = await this.#write(started, outcome ? 'next' : 'first', causes);
       if (!outcome) return undefined;
+      for (const [id, error] of outcome.report.refused) refused.set(id, error);
+      outcome = { ...outcome, report: { ...outcome.report, refused } };
       this.#finish(outcome, generation, clock.now() - started, causes);
-      this.#throwIfRefused(outcome);
     } while (outcome.isPartial && !this.#isStopping);
+    if (!outcome.isPartial) this.#open.written(asked);
+    this.#throwIfRefused(outcome);
     const { retryAfterMs } = outcome.report;
     this.#retryAt = retryAfterMs === undefined ? undefined : clock.now() + retryAfterMs;
     return retryAfterMs;
@@ -323,7 +338,7 @@ export class SyncRunner {
     this.#options.activity?.synced(outcome, elapsedMs, cause);
     this.#reportRepairs(report);
     this.#telemetry?.synced(outcome, elapsedMs / 1000);
-    onSynced?.(outcome);
+    this.#open.synced(onSynced?.(outcome) ?? []);
   }
 
   #reportRepairs({ kind, repaired }: SyncOutcome['report']): void {
@@ -373,13 +388,4 @@ export class SyncRunner {
     const known = [causes?.print() ?? '', foreign, requested.print(), found].filter((cause) => cause !== '');
     return known.join('; ') || (report.kind === 'full' ? 'resync' : 'unknown');
   }
-}
-
-export function logFailure(log: Log, ipFamily: Family, error: unknown, syncPeriodMs: number): void {
-  log.error('Sync failed', {
-    ipFamily,
-    err: error,
-    ...(isJunctionError(error) && { whatToDo: error.hint }),
-    retryingTime: `${syncPeriodMs / 1000}s`,
-  });
 }

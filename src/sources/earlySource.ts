@@ -37,6 +37,18 @@ export class EarlySource implements Source {
     this.#relay.close();
     return this.#source.stop();
   }
+
+  async refresh(): Promise<void> {
+    await this.#source.refresh?.();
+  }
+
+  receiving(): readonly string[] {
+    return this.#source.receiving?.() ?? [];
+  }
+
+  missing(service: ObjectKey, resourceVersion: string | undefined): string | undefined {
+    return this.#source.missing?.(service, resourceVersion);
+  }
 }
 
 /** Keeps events until it knows where they go, and then hands them on. */
@@ -78,6 +90,10 @@ class Relay implements ApiSourceEvents {
   report(problem: SourceProblem): void {
     if (this.#events) this.#events.report(problem);
     else this.#problems.push(problem);
+  }
+
+  received(): void {
+    this.#events?.received?.();
   }
 
   close(): void {

@@ -12,6 +12,8 @@ export interface SourceEvents {
   synced(): void;
   /** Something for the operator to read. Reported once, when it appears. */
   report(problem: SourceProblem): void;
+  /** More was received, perhaps without a difference. */
+  received?(): void;
 }
 
 export interface Source {
@@ -19,6 +21,12 @@ export interface Source {
   start(events: SourceEvents): Promise<void>;
   /** No event comes after this resolves. */
   stop(): Promise<void>;
+  /** Looks once more. Resolves when everything that had arrived is emitted. */
+  refresh?(): Promise<void>;
+  /** Lists that are being received, a sentence each. */
+  receiving?(): readonly string[];
+  /** What a Service is lacking that should be known, of this version or a newer one where it has versions; `undefined`: nothing. */
+  missing?(service: ObjectKey, resourceVersion: string | undefined): string | undefined;
 }
 
 export interface SourceProblem {

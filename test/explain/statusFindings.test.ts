@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { FamilyStatus, SourceStatus } from '../../src/explain/status.ts';
-import { statusFindings } from '../../src/explain/statusFindings.ts';
+import { stageOf, statusFindings } from '../../src/explain/statusFindings.ts';
 
 const FAMILY: FamilyStatus = {
   family: 'IPv4',
@@ -15,7 +15,13 @@ const FAMILY: FamilyStatus = {
   history: { records: 0, mostRecords: 1, bytes: 0, mostBytes: 1, since: 0 },
 };
 const MANIFESTS: SourceStatus = { kind: 'manifests', paths: ['a'], problems: [] };
-const WELL = { source: MANIFESTS, families: [FAMILY], conntrack: { count: 1, max: 100 }, late: [] };
+const WELL = {
+  source: MANIFESTS,
+  families: [FAMILY],
+  leftOut: [],
+  conntrack: { count: 1, max: 100 },
+  late: [],
+};
 
 function api(resource: { hasListed: boolean; failingSince?: string; reason?: string }): SourceStatus {
   return {
@@ -33,7 +39,16 @@ test('a proxy that is well has none', () => {
 
 test.each([
   ['sync-late', 'error', { late: ['IPv4'] }],
-  ['resource-not-listed', 'error', { source: api({ hasListed: false }) }],
+  ['resource-not-listed', 'warning', { source: api({ hasListed: false }) }],
+  [
+    'resource-not-listed',
+    'error',
+    { source: api({ hasListed: false, failingSince: '14:03', reason: '403' }) },
+  ],
+  ['manifest-problem', 'warning', { source: { ...MANIFESTS, problems: ['a.yaml:1: no port'] } }],
+  ['family-left-out', 'info', { leftOut: [{ family: 'IPv6' as const, reason: 'no ip6tables', since: 0 }] }],
+  ['port-taken', 'warning', { families: [{ ...FAMILY, takenPorts: ['a port cannot be held'] }] }],
+  ['draining', 'info', { families: [{ ...FAMILY, isDraining: true }] }],
   [
     'resource-not-watched',
     'error',
@@ -67,3 +82,14 @@ test.each([
   const findings = statusFindings({ ...WELL, ...more });
   expect(findings.map((finding) => [finding.code, finding.severity])).toEqual([[code, severity]]);
 });
+
+test('it is starting until every family that can be served has its first rules', () => {
+  const stage = (families: FamilyStatus[], leftOut: (typeof LEFT_OUT)[] = []) =>
+    stageOf({ families, leftOut, findings: statusFindings({ ...WELL, families, leftOut }) });
+  const unserved: FamilyStatus = { ...FAMILY, family: 'IPv6', isServed: false };
+  expect(stage([FAMILY, unserved])).toBe('starting');
+  expect(stage([FAMILY, unserved], [LEFT_OUT])).toBe('ok');
+  expect(stage([{ ...FAMILY, refused: [{ servicePort: 'a', error: 'E' }] }])).toBe('errors');
+});
+
+const LEFT_OUT = { family: 'IPv6', reason: 'no ip6tables', since: 0 } as const;

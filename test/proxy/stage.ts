@@ -1,5 +1,6 @@
 /** One family, from events to the calls of its writer: a proxier and its runner with a clock that the test owns. */
 import type { Family } from '../../src/model/ip.ts';
+import type { SideWork } from '../../src/proxy/openWork.ts';
 import { Proxier, type SyncOutcome } from '../../src/proxy/proxier.ts';
 import type { LookResult, SyncReport } from '../../src/proxy/report.ts';
 import { type Generation, SyncRunner } from '../../src/proxy/syncRunner.ts';
@@ -49,6 +50,8 @@ export class Stage {
   readonly runner: SyncRunner;
   generation: Generation | undefined;
   jumpLooks = 0;
+  /** That each sync begins. */
+  sideWork: readonly SideWork[] = [];
   runs: Run[];
   readonly #next: (() => Run) | undefined;
 
@@ -76,7 +79,10 @@ export class Stage {
       generation: () => this.generation,
       requestJumps: () => this.jumpLooks++,
       onForeignChange: (program) => this.programs.push(program),
-      onSynced: (outcome) => this.outcomes.push(outcome),
+      onSynced: (outcome) => {
+        this.outcomes.push(outcome);
+        return this.sideWork;
+      },
       ...(telemetry && { telemetry }),
     });
     this.runner.start();

@@ -82,6 +82,7 @@ const TONES: Readonly<Record<NodeState, 'ok' | 'warning' | 'error'>> = {
   'not running': 'error',
   'not ready': 'error',
   errors: 'error',
+  starting: 'warning',
   warnings: 'warning',
   'not asked': 'warning',
   ok: 'ok',

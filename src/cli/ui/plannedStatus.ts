@@ -29,7 +29,7 @@ export function plannedStatus(parts: PlannedParts): Status {
     source,
     families: families.map(familyStatus),
     leftOut: [],
-    findings: statusFindings({ source, families: [], late: [] }),
+    findings: statusFindings({ source, families: [], leftOut: [], late: [] }),
     answeredBy,
   };
 }

@@ -13,6 +13,7 @@ import { lightRun } from '../../system/lightRun.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { VERSION } from '../../version.ts';
 import type { FamilyRuntime } from '../familyRuntime.ts';
+import type { Applied } from '../applied.ts';
 import type { OpenedSource } from '../source.ts';
 import { WatchFeed } from './feed.ts';
 import { interfaceTowards } from './arrival.ts';
@@ -32,6 +33,7 @@ interface LocalApiOptions {
   readonly config: () => ValidConfig;
   readonly nodeName: string;
   readonly opened: OpenedSource;
+  readonly applied: Applied;
   readonly health: HealthState;
   readonly families: () => readonly FamilyRuntime[];
   readonly proxier: () => DualStackProxier | undefined;
@@ -117,6 +119,11 @@ export class LocalApi {
   #routes(): readonly ApiRoute[] {
     return nodeRoutes({
       status: () => this.#status(),
+      applied: {
+        clock: systemClock,
+        wait: (wait) => this.#options.applied.wait(wait),
+        missing: (...asked) => this.#options.opened.source.missing?.(...asked),
+      },
       subject: () => this.#subject(),
       subjectAt: (time, asked) =>
         pastSubject(

@@ -1,13 +1,12 @@
 /** All routes of the local API, for whatever can answer: a running proxy, a plan in a command's process, a bundle. */
 import type { DoctorReport } from '../../explain/doctorReport.ts';
 import type { NodeStatus } from '../../explain/nodes.ts';
-import type { Status } from '../../explain/status.ts';
 import { type QuestionOptions, questionRoutes } from './questions.ts';
 import { type RecordOptions, recordRoutes } from './recordRoutes.ts';
+import { type StatusOptions, statusRoute } from './statusRoute.ts';
 import { type ApiRoute, data, events, lines, noEvents, RefusedQuestion } from './routes.ts';
 
-export interface AskedNode extends QuestionOptions, RecordOptions {
-  readonly status: () => Status;
+export interface AskedNode extends QuestionOptions, RecordOptions, StatusOptions {
   /** Lines of JSON, from now on. Unset: nothing ever changes. */
   readonly watch?: (signal: AbortSignal) => AsyncIterable<string>;
   readonly snapshot: (withPast: boolean) => AsyncIterable<string>;
@@ -18,9 +17,9 @@ export interface AskedNode extends QuestionOptions, RecordOptions {
 }
 
 export function nodeRoutes(node: AskedNode): readonly ApiRoute[] {
-  const { status, watch, snapshot, doctor, nodes } = node;
+  const { watch, snapshot, doctor, nodes } = node;
   return [
-    { path: '/v1/status', parameters: [], answer: () => data(status()) },
+    statusRoute(node),
     ...questionRoutes(node),
     ...recordRoutes(node),
     {

@@ -3,7 +3,7 @@ import { readFileSync, readlinkSync } from 'node:fs';
 import { attempt } from '../../errors.ts';
 import type { SourceStatus, Status } from '../../explain/status.ts';
 import type { PortRange } from '../../explain/subject.ts';
-import { statusFindings } from '../../explain/statusFindings.ts';
+import { stageOf, statusFindings } from '../../explain/statusFindings.ts';
 import type { ModeName } from '../../model/mode.ts';
 import type { HealthState } from '../../telemetry/http/health.ts';
 import { VERSION } from '../../version.ts';
@@ -29,7 +29,16 @@ export function statusOf(parts: StatusParts): Status {
   }));
   const { leftOut, families: states } = health.check();
   const late = states.filter(({ healthy }) => !healthy).map(({ family }) => family);
-  const observed = { source: source(), families: families.map((family) => family.status) };
+  const observed = {
+    source: source(),
+    families: families.map((family) => family.status),
+    leftOut: leftOut.map(({ family, reason, since }) => ({
+      family,
+      reason,
+      since: Number(since.wallNs / 1_000_000n),
+    })),
+  };
+  const findings = statusFindings({ ...observed, late, ...(conntrack && { conntrack }) });
   return {
     version: VERSION,
     processId: process.pid,
@@ -40,13 +49,9 @@ export function statusOf(parts: StatusParts): Status {
     startedAt,
     now: Date.now(),
     ...observed,
-    leftOut: leftOut.map(({ family, reason, since }) => ({
-      family,
-      reason,
-      since: Number(since.wallNs / 1_000_000n),
-    })),
     ...(conntrack && { conntrack }),
-    findings: statusFindings({ ...observed, late, ...(conntrack && { conntrack }) }),
+    findings,
+    state: stageOf({ ...observed, findings }),
   };
 }
 

@@ -35,6 +35,7 @@ export class CanaryMonitor {
   readonly #options: CanaryOptions;
   readonly #sleep: Sleep;
   #stopper: AbortController | undefined;
+  #created: Promise<boolean> = Promise.resolve(false);
   #ended: Promise<void> = Promise.resolve();
 
   constructor(options: CanaryOptions) {
@@ -42,10 +43,13 @@ export class CanaryMonitor {
     this.#sleep = options.sleep ?? ((milliseconds, signal) => wait(systemClock, milliseconds, signal));
   }
 
-  start(): void {
-    if (this.#stopper) return;
-    this.#stopper = new AbortController();
-    this.#ended = this.#watch(this.#stopper.signal);
+  async start(): Promise<void> {
+    if (!this.#stopper) {
+      this.#stopper = new AbortController();
+      this.#created = this.#create();
+      this.#ended = this.#watch(this.#stopper.signal);
+    }
+    await this.#created;
   }
 
   /** The chains stay: whoever cleans up removes them with the rest. */
@@ -56,7 +60,7 @@ export class CanaryMonitor {
   }
 
   async #watch(signal: AbortSignal): Promise<void> {
-    let armed = await this.#create();
+    let armed = await this.#created;
     while (!signal.aborted) {
       await this.#sleep(this.#options.intervalMs, signal);
       if (signal.aborted) return;

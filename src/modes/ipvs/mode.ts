@@ -88,10 +88,7 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
         }),
         flows: new ConntrackTable(family, thread.transactionChannel(NETLINK_NETFILTER)),
         localIps: () => watch.localIps(family),
-        ready: () => {
-          void removeCanary(iptables, log);
-          stale.ready(family);
-        },
+        ready: () => Promise.all([removeCanary(iptables, log), stale.ready(family)]),
       };
     },
     connections: async () => {

@@ -86,6 +86,10 @@ export class IpvsProxier {
     return this.#servers.servers;
   }
 
+  get isDraining(): boolean {
+    return this.#servers.isDraining;
+  }
+
   isBound(ip: Ip): boolean {
     return this.#servers.isBound(ip);
   }

@@ -1,10 +1,12 @@
 /** Services, EndpointSlices and this node from a Kubernetes API server. */
 import type { Cidr } from '../../model/ip.ts';
+import type { ObjectKey } from '../../model/objects.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { Source, SourceEvents } from '../source.ts';
 import type { ApiClient } from './client.ts';
 import type { OnDiagnostic } from './diagnostics.ts';
 import { Reflector } from './reflector.ts';
+import { isOlder, type Received } from './resourceVersion.ts';
 import { Interner } from './interner.ts';
 import { endpointSlices, oneNode, type Resource, SERVICE_CIDRS, services } from './resources.ts';
 import { ServerMonitor } from './serverMonitor.ts';
@@ -27,6 +29,8 @@ interface ApiSourceOptions {
   readonly withServiceCIDRs?: boolean | undefined;
 }
 
+const SERVICE = 'Service';
+
 export class ApiSource implements Source {
   readonly #options: ApiSourceOptions;
   readonly #server: ServerMonitor;
@@ -34,6 +38,7 @@ export class ApiSource implements Source {
   #running: Promise<unknown> = Promise.resolve();
   /** Kinds whose first list has not come yet. */
   readonly #awaited = new Set<string>();
+  readonly #reflectors = new Map<string, Received>();
 
   constructor(options: ApiSourceOptions) {
     this.#options = options;
@@ -63,6 +68,30 @@ export class ApiSource implements Source {
       ...(this.#options.withServiceCIDRs ? [this.#reflectCidrs(events)] : []),
     ];
     this.#running = Promise.all(runs.map((run) => run()));
+  }
+
+  /** What had arrived at a socket is read in the next turns of the event loop, unless work on what came before goes on. */
+  async refresh(): Promise<void> {
+    for (let turn = 0; turn < 2 || this.#received().some(({ isBehind }) => isBehind); turn++)
+      await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  receiving(): readonly string[] {
+    return this.#received().flatMap(({ name, isListing }) => (isListing ? `${name} are being listed` : []));
+  }
+
+  /** Changes come in the order of their versions, so that a newer one of any Service says that this one was received. */
+  missing(service: ObjectKey, resourceVersion: string | undefined): string | undefined {
+    const services = this.#reflectors.get(SERVICE);
+    if (resourceVersion === undefined)
+      return services?.has(service) ? undefined : `Service ${service} has not come from the API server`;
+    const known = services?.version;
+    if (known !== undefined && !isOlder(known, resourceVersion)) return undefined;
+    return `Services are known up to resource version ${known ?? 'none'}, and ${service} is asked for at ${resourceVersion}`;
+  }
+
+  #received(): readonly Received[] {
+    return [...this.#reflectors.values()];
   }
 
   async stop(): Promise<void> {
@@ -114,7 +143,9 @@ export class ApiSource implements Source {
         onListed?.();
         if (this.#awaited.delete(kind) && this.#awaited.size === 0) events.synced();
       },
+      onReceived: () => events.received?.(),
     });
+    this.#reflectors.set(kind, reflector);
     return () => reflector.run(this.#stop.signal);
   }
 }

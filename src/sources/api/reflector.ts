@@ -12,6 +12,7 @@ import { currentVersion, listPages, type NotOlderThan } from './list.ts';
 import { ANSWER_SILENCE_MS, AnswerLimit, guarded, type RequestGuard } from './request.ts';
 import { LIST_SPREAD_MS, type ServerMonitor, type Waiter } from './serverMonitor.ts';
 import type { ResourceStore } from './store.ts';
+import { isOlder, type Received } from './resourceVersion.ts';
 import { BOOKMARK_DUE_MS, runWatch, type WatchContext } from './watch.ts';
 
 interface ReflectorOptions<T> extends WatchContext<T> {
@@ -20,6 +21,8 @@ interface ReflectorOptions<T> extends WatchContext<T> {
   readonly server: ServerMonitor;
   /** After each complete list. */
   readonly onListed: () => void;
+  /** Something has come, or a list has ended. */
+  readonly onReceived?: () => void;
 }
 
 /** A watch that ends sooner than this would make a hot loop. */
@@ -30,7 +33,7 @@ const ABSENT_RETRY_MS = 10 * 60_000;
 /** A request that was sent before the server returned may lie on a connection that nobody reads any more. */
 const ANSWER_AFTER_RETURN_MS = 1000;
 
-export class Reflector<T> implements Waiter {
+export class Reflector<T> implements Waiter, Received {
   readonly #options: ReflectorOptions<T>;
   readonly #backoff: Backoff;
   #next: 'list' | 'watch' = 'list';
@@ -51,6 +54,8 @@ export class Reflector<T> implements Waiter {
   readonly #answerLimit: AnswerLimit;
   /** Of the request that is under way. */
   #guard: RequestGuard | undefined;
+  #isListing = false;
+  #isBehind = false;
   /** What fails now was sent before the server returned. */
   #isFree = false;
   /** Ends the wait before the next attempt. */
@@ -61,6 +66,26 @@ export class Reflector<T> implements Waiter {
     this.#backoff = new Backoff(options.clock, options.random);
     this.#answerLimit = new AnswerLimit(options.clock);
     options.server.add(this);
+  }
+
+  get name(): string {
+    return this.#options.resource.name;
+  }
+
+  get version(): string | undefined {
+    return this.#version;
+  }
+
+  get isListing(): boolean {
+    return this.#isListing;
+  }
+
+  get isBehind(): boolean {
+    return this.#isBehind;
+  }
+
+  has(key: string): boolean {
+    return this.#options.store.has(key);
   }
 
   /** The server was away and is back: nothing that was learned before is a reason to wait. */
@@ -82,10 +107,17 @@ export class Reflector<T> implements Waiter {
         if (stop.aborted) return;
         if (!(error instanceof ApiFailure)) throw error;
         this.#noteSilence();
+        this.#listIsOver();
         await this.#recover(error, stop);
       }
       this.#noteSilence();
     }
+  }
+
+  #listIsOver(): void {
+    if (!this.#isListing) return;
+    this.#isListing = false;
+    this.#options.onReceived?.();
   }
 
   #noteSilence(): void {
@@ -141,6 +173,7 @@ export class Reflector<T> implements Waiter {
           resourceVersion: '',
           answerMs: this.#answerLimit.ofWatch,
           onRequest: (guard) => this.#sent(guard),
+          onPause: (isPausing) => (this.#isBehind = isPausing),
           onOpen: (_, opened) => {
             encoding = opened;
             this.#answerLimit.answered();
@@ -191,6 +224,7 @@ export class Reflector<T> implements Waiter {
         resourceVersion,
         answerMs: this.#answerLimit.ofWatch,
         onRequest: (guard) => this.#sent(guard),
+        onPause: (isPausing) => (this.#isBehind = isPausing),
         onOpen: (guard) => {
           this.#wasOpen = true;
           this.#silentSince = clock.now();
@@ -234,6 +268,7 @@ export class Reflector<T> implements Waiter {
     this.#silentSince = clock.now();
     this.#silentMs = 0;
     this.#fruitless = 0;
+    this.#options.onReceived?.();
   }
 
   #apply({ type, object }: WatchFrame<T>): void {
@@ -317,6 +352,7 @@ export class Reflector<T> implements Waiter {
   #listStarted(how: ListMethod): number {
     const { onDiagnostic, resource, clock } = this.#options;
     onDiagnostic({ kind: 'listStarted', resource: resource.name, how });
+    this.#isListing = true;
     return clock.now();
   }
 
@@ -334,6 +370,7 @@ export class Reflector<T> implements Waiter {
     const durationMs = clock.now() - begun;
     onDiagnostic({ kind: 'listEnded', resource: resource.name, how, durationMs, ...list });
     onListed();
+    this.#listIsOver();
   }
 
   #guarded<R>(stop: AbortSignal, run: (guard: RequestGuard) => Promise<R>): Promise<R> {
@@ -355,15 +392,4 @@ function isRefusal(kind: FailureKind): boolean {
 /** The server does not have the version that was asked for. */
 function isLost(kind: FailureKind): boolean {
   return kind === 'expired' || kind === 'ahead';
-}
-
-const NUMBER = /^(?:0|[1-9]\d*)$/;
-
-/**
- * Whether one version is known to be older than another. They are opaque in old servers, comparable numbers since
- * 1.35; what is not a number is never older.
- */
-export function isOlder(one: string, other: string): boolean {
-  if (!NUMBER.test(one) || !NUMBER.test(other)) return false;
-  return one.length === other.length ? one < other : one.length < other.length;
 }

@@ -35,6 +35,10 @@ export class ResourceStore<T> {
     return this.#values.size;
   }
 
+  has(key: string): boolean {
+    return this.#values.has(key);
+  }
+
   /** From here to `endList`, what is set belongs to the list. A list that failed is forgotten by beginning another. */
   beginList(): void {
     this.#listed = new Set();

@@ -24,6 +24,8 @@ interface WatchRun<T> {
   readonly answerMs: number;
   /** The request goes out. */
   readonly onRequest: (guard: RequestGuard) => void;
+  /** Others have their turn before more is read of what has come. */
+  readonly onPause: (isPausing: boolean) => void;
   /** The server has begun to answer. */
   readonly onOpen: (guard: RequestGuard, encoding: Encoding) => void;
   readonly onFrame: (frame: WatchFrame<T>, guard: RequestGuard) => void;
@@ -84,7 +86,10 @@ export async function runWatch<T>(
       guard.touch();
       reader.push(chunk, take);
       const pause = guard.pause();
-      if (pause) await pause;
+      if (!pause) continue;
+      run.onPause(true);
+      await pause;
+      run.onPause(false);
     }
     reader.end();
   };

@@ -2,7 +2,13 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { attempt, messageOf } from '../../errors.ts';
 import { deepEqual } from '../../model/equal.ts';
-import { type EndpointSlice, type Node, objectKey, type Service } from '../../model/objects.ts';
+import {
+  type EndpointSlice,
+  type Node,
+  objectKey,
+  type ObjectKey,
+  type Service,
+} from '../../model/objects.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { runSliced, runToEnd, TimeSlice } from '../../time/timeSlice.ts';
 import type { Source, SourceEvents, SourceProblem } from '../source.ts';
@@ -253,6 +259,21 @@ export class ManifestSource implements Source {
     return this.#next;
   }
 
+  async refresh(): Promise<void> {
+    if (!this.#events) return;
+    try {
+      await this.readAgain();
+    } catch (error) {
+      const message = `cannot be read again: ${messageOf(error)}`;
+      this.#events?.report({ severity: 'error', where: this.#paths.join(', '), message });
+      this.#readIn(POLL_MS);
+    }
+  }
+
+  missing(service: ObjectKey): string | undefined {
+    return this.#now.inForce.has(`Service ${service}`) ? undefined : `Service ${service} is in no manifest`;
+  }
+
   async #read(): Promise<void> {
     clearTimeout(this.#timer);
     this.#changedSince = undefined;
@@ -271,6 +292,7 @@ export class ManifestSource implements Source {
     const known = new Set(before.problems.map(keyOf));
     for (const problem of after.problems) if (!known.has(keyOf(problem))) this.#events.report(problem);
     emitDifference(this.#events, snapshotOf(before.inForce), snapshotOf(after.inForce));
+    this.#events.received?.();
   }
 
   /** Returns whether a directory is watched that was not. */
@@ -312,13 +334,7 @@ export class ManifestSource implements Source {
   #readIn(milliseconds: number): void {
     clearTimeout(this.#timer);
     if (!this.#events) return;
-    this.#timer = setTimeout(() => {
-      this.readAgain().catch((error: unknown) => {
-        const message = `cannot be read again: ${messageOf(error)}`;
-        this.#events?.report({ severity: 'error', where: this.#paths.join(', '), message });
-        this.#readIn(POLL_MS);
-      });
-    }, milliseconds);
+    this.#timer = setTimeout(() => void this.refresh(), milliseconds);
   }
 }
 

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { encodingOf, wantedEncoding } from '../../../src/sources/api/encoding.ts';
 import { readRetryAfter } from '../../../src/sources/api/failure.ts';
-import { isOlder } from '../../../src/sources/api/reflector.ts';
+import { isOlder } from '../../../src/sources/api/resourceVersion.ts';
 import { PROTOBUF } from './faults.ts';
 
 it.each([

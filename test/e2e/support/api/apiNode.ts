@@ -17,7 +17,6 @@ const KUBE_PROXY_FLAGS = [
   '--conntrack-max-per-core=0',
   '--v=2',
   // Not the machine's: other tests run at the same time.
-  '--api-socket=',
   '--state-dir=',
 ];
 
@@ -26,6 +25,8 @@ export type UserKind = 'certificate' | 'token';
 export class ApiNode {
   readonly host: Host;
   readonly server: RemoteApiServer;
+  /** Of the local API of whoever was started. */
+  readonly socket: string;
   readonly #directory: string;
   readonly #programs: Program[] = [];
 
@@ -43,12 +44,13 @@ export class ApiNode {
     this.host = host;
     this.server = server;
     this.#directory = directory;
+    this.socket = join(directory, 'junction.sock');
   }
 
   /** kube-proxy's own flags; more of them may follow. */
   async start(user: UserKind, ...flags: readonly string[]): Promise<Program> {
     const kubeconfig = `--kubeconfig=${await this.writeKubeconfig(user)}`;
-    return this.startWith([kubeconfig, ...KUBE_PROXY_FLAGS, ...flags]);
+    return this.startWith([kubeconfig, ...KUBE_PROXY_FLAGS, `--api-socket=${this.socket}`, ...flags]);
   }
 
   startWith(args: readonly string[], options: StartOptions = {}): Program {
@@ -57,8 +59,9 @@ export class ApiNode {
     return program;
   }
 
-  async put(...objects: readonly RawObject[]): Promise<void> {
-    await this.server.call('put', objects);
+  /** Returns the version of the last of them. */
+  put(...objects: readonly RawObject[]): Promise<number> {
+    return this.server.call('put', objects);
   }
 
   async close(): Promise<void> {

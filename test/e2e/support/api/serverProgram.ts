@@ -26,7 +26,11 @@ const server = await TestApiServer.start(options);
 
 const operations = {
   url: (): string => server.url,
-  put: (objects: readonly RawObject[]): void => server.put(...objects),
+  /** Returns the version of the last of them. */
+  put: (objects: readonly RawObject[]): number => {
+    server.put(...objects);
+    return server.store.revision;
+  },
   delete: (kind: string, key: string): void => server.delete(kind, key),
   /** Connections break; afterwards there are other objects, and nobody remembers what was before. */
   replace: (objects: readonly RawObject[], revision: number): void => server.replace(objects, revision),
