@@ -4,15 +4,12 @@
  */
 import { nearest } from '../text/suggest.ts';
 import { LineIndex } from '../text/lines.ts';
-import { offsetOfKey, parseYaml, readDocument, type YamlValue } from '../text/yaml.ts';
+import { readYaml, type YamlValue } from '../text/yaml.ts';
 import { describeRaw } from './kinds.ts';
 import { REMOVED_SETTINGS, removedNote, type RemovedSetting } from './removed.ts';
 import type { Field, Note, Result, SettingValue } from './setting.ts';
 import { API_VERSION, CONFIG_FIELDS, type FieldValues, KIND, setAt } from './table.ts';
 import { isMap, ownField } from '../text/cursor.ts';
-
-/** One missing bracket can be followed by an error on every line below it. */
-const MOST_FAULTS = 5;
 
 /** Only what the file sets. Its name is for messages. */
 export function decodeFile(
@@ -26,18 +23,13 @@ export function decodeFile(
     const { line, column } = lines.position(offset);
     return `${file}:${line}:${column}`;
   };
-  const yaml = parseYaml(text);
-  if ('message' in yaml) return failed([`${at(yaml.offset)}: the file cannot be read: ${yaml.message}`]);
-  const [document, ...others] = yaml.documents;
-  if (!document) return failed([`${at(0)}: the file is empty`]);
-  if (document.errors.length > 0) {
-    const faults = document.errors.slice(0, MOST_FAULTS);
-    return failed(faults.map(({ pos, message }) => `${at(pos[0])}: ${firstLine(message)}`));
+  const [value, ...others] = readYaml(text);
+  if (!value) return failed([`${at(0)}: the file is empty`]);
+  if ('message' in value) {
+    const reason = value.code === undefined ? 'the file cannot be read: ' : '';
+    return failed([`${at(value.offset)}: ${reason}${firstLine(value.message)}`]);
   }
-  const value = readDocument(document);
-  if ('message' in value)
-    return failed([`${at(value.offset)}: the file cannot be read: ${firstLine(value.message)}`]);
-  const decoder = new Decoder(value, (path) => at(offsetOfKey(document, path)), removed);
+  const decoder = new Decoder(value, at, removed);
   decoder.decode();
   if (decoder.problems.length > 0) return failed(decoder.problems);
   return { ok: true, value: { values: decoder.values, notes: decoder.notes(others.length > 0) } };
@@ -77,17 +69,12 @@ class Decoder {
   readonly #ignored: Note[] = [];
   #moreOddities = 0;
   readonly #file: YamlValue;
-  /** `file:line:column` of a field's key. */
-  readonly #where: (path: readonly string[]) => string;
+  readonly #at: (offset: number) => string;
 
-  constructor(
-    file: YamlValue,
-    where: (path: readonly string[]) => string,
-    removed: readonly RemovedSetting[],
-  ) {
+  constructor(file: YamlValue, at: (offset: number) => string, removed: readonly RemovedSetting[]) {
     this.#removed = removed;
     this.#file = file;
-    this.#where = where;
+    this.#at = at;
   }
 
   decode(): void {
@@ -184,6 +171,10 @@ class Decoder {
 
   #complain(path: readonly string[], message: string): void {
     this.problems.push(`${this.#where(path)}: ${message}`);
+  }
+
+  #where(path: readonly string[]): string {
+    return this.#at(this.#file.offsetOfKey(path));
   }
 }
 

@@ -18,17 +18,24 @@ import {
   Parser,
 } from 'yaml';
 
-/** Why a text cannot be read, and where. */
+/** Why a document, or the text from there on, cannot be read. */
 interface YamlFault {
   readonly offset: number;
   readonly message: string;
+  /** The parser's name of an error of syntax. */
+  readonly code?: string;
 }
 
-/** A document without errors of syntax, as plain values. */
+/** A document as plain values. */
 export interface YamlValue {
   readonly raw: unknown;
+  readonly offset: number;
   /** Keys that their map has already. */
   readonly repeatedKeys: readonly RepeatedKey[];
+  /** Of the key at this path, or of the nearest parent that exists. Of a repeated key the last one counts. */
+  readonly offsetOfKey: (path: readonly string[]) => number;
+  /** Of each item of the list `items`; none where there is none. */
+  readonly offsetsOfItems: () => readonly number[];
 }
 
 interface RepeatedKey {
@@ -55,8 +62,8 @@ const OPTIONS = {
   logLevel: 'silent',
 } as const;
 
-/** Errors of syntax are in the documents; a fault is a text that is too much. */
-export function parseYaml(text: string): { readonly documents: readonly Document[] } | YamlFault {
+/** The documents of a text; none where it has only comments. */
+export function readYaml(text: string): readonly (YamlValue | YamlFault)[] {
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   try {
@@ -65,12 +72,12 @@ export function parseYaml(text: string): { readonly documents: readonly Document
     let lexemes = 0;
     for (const lexeme of new Lexer().lex(text)) {
       lexemes += 1;
-      if (lexemes > MAX_LEXEMES) return { offset: parser.offset, message: TOO_LONG };
+      if (lexemes > MAX_LEXEMES) return [{ offset: parser.offset, message: TOO_LONG }];
       for (const token of parser.next(lexeme)) tokens.push(token);
-      if (parser.stack.length > MAX_DEPTH) return { offset: parser.offset, message: TOO_DEEP };
+      if (parser.stack.length > MAX_DEPTH) return [{ offset: parser.offset, message: TOO_DEEP }];
     }
     for (const token of parser.end()) tokens.push(token);
-    return { documents: [...new Composer(OPTIONS).compose(tokens, false, text.length)] };
+    return Array.from(new Composer(OPTIONS).compose(tokens, false, text.length), readDocument);
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
   }
@@ -79,19 +86,27 @@ export function parseYaml(text: string): { readonly documents: readonly Document
 const TOO_LONG = 'it is too long; write it as JSON, or as several documents';
 const TOO_DEEP = `it is nested more than ${MAX_DEPTH} deep`;
 
-/** For a document without errors of syntax. */
-export function readDocument(document: Document): YamlValue | YamlFault {
+function readDocument(document: Document): YamlValue | YamlFault {
+  const { contents, errors } = document;
+  const [error] = errors;
+  if (error) return { offset: error.pos[0], message: error.message, code: error.code };
   const walk = new Walk();
-  walk.visit(document.contents, []);
+  walk.visit(contents, []);
   if (walk.fault) return walk.fault;
+  const offset = startOf(contents);
   try {
-    const raw = document.toJS({ maxAliasCount: MAX_USES_OF_AN_ANCHOR }) as unknown;
-    return { raw, repeatedKeys: walk.repeatedKeys };
-  } catch (error) {
     return {
-      offset: startOf(document.contents),
-      message: error instanceof Error ? error.message : String(error),
+      raw: document.toJS({ maxAliasCount: MAX_USES_OF_AN_ANCHOR }) as unknown,
+      offset,
+      repeatedKeys: walk.repeatedKeys,
+      offsetOfKey: (path) => offsetOfKey(contents, path),
+      offsetsOfItems: () => {
+        const list = isMap(contents) ? contents.get('items', true) : undefined;
+        return isSeq(list) ? list.items.map(startOf) : [];
+      },
     };
+  } catch (failure) {
+    return { offset, message: failure instanceof Error ? failure.message : String(failure) };
   }
 }
 
@@ -137,9 +152,8 @@ function keyName(key: unknown): string {
   return isScalar(key) ? String(key.value) : '';
 }
 
-/** Offset of the key at this path, or of the nearest parent that exists. Of a repeated key the last one counts. */
-export function offsetOfKey(document: Document, path: readonly string[]): number {
-  let node: unknown = document.contents;
+function offsetOfKey(contents: unknown, path: readonly string[]): number {
+  let node = contents;
   let offset = startOf(node);
   for (const step of path) {
     const pair: Pair | undefined = isMap(node)
@@ -150,12 +164,6 @@ export function offsetOfKey(document: Document, path: readonly string[]): number
     node = pair.value;
   }
   return offset;
-}
-
-/** Offsets of the items of the list that a key of the document has; none where it is no list. */
-export function offsetsOfItems(document: Document, key: string): readonly number[] {
-  const list = isMap(document.contents) ? document.contents.get(key, true) : undefined;
-  return isSeq(list) ? list.items.map(startOf) : [];
 }
 
 function startOf(node: unknown): number {

@@ -103,7 +103,7 @@ async function explain(path: string, error: unknown): Promise<string> {
   return (await isLink(path)) ? 'is a link to something that does not exist' : 'does not exist';
 }
 
-export function isGone(error: unknown): boolean {
+function isGone(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR'].includes(errorCode(error) ?? '');
 }
 

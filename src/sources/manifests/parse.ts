@@ -7,7 +7,7 @@ import { projectService } from '../../model/project/service.ts';
 import { isMap, mapProjection, ownField, ownText, printMessage, type Projection } from '../../text/cursor.ts';
 import { LineIndex } from '../../text/lines.ts';
 import { escape, quote } from '../../text/printable.ts';
-import { offsetsOfItems, parseYaml, readDocument } from '../../text/yaml.ts';
+import { readYaml } from '../../text/yaml.ts';
 import type { SourceProblem } from '../source.ts';
 import type { Content } from './files.ts';
 
@@ -92,26 +92,19 @@ function* readPiece(text: string, placeOf: PlaceOf): Generator<RawDocument | Sou
   else if (isJson && text.length > MAX_BROKEN_JSON)
     yield failure(placeOf(0), unreadable('it is not JSON, or is cut off'));
   // YAML in flow style begins like JSON, and this parser says where it is wrong.
-  else yield* readYaml(text, placeOf);
+  else yield* readDocuments(text, placeOf);
 }
 
-function* readYaml(text: string, placeOf: PlaceOf): Generator<RawDocument | SourceProblem> {
-  const yaml = parseYaml(text);
-  if ('message' in yaml) return yield failure(placeOf(yaml.offset), unreadable(yaml.message));
-  for (const document of yaml.documents) {
-    const [error] = document.errors;
-    const value = error ? { offset: error.pos[0], message: error.message } : readDocument(document);
-    if ('message' in value) {
-      const message = error ? tidy(error.message) : unreadable(value.message);
-      yield failure(placeOf(value.offset), message);
-    } else if (value.repeatedKeys[0]) {
+function* readDocuments(text: string, placeOf: PlaceOf): Generator<RawDocument | SourceProblem> {
+  for (const value of readYaml(text)) {
+    const where = placeOf(value.offset);
+    if ('message' in value)
+      yield failure(where, value.code === undefined ? unreadable(value.message) : tidy(value.message));
+    else if (value.repeatedKeys[0]) {
       const { name, offset } = value.repeatedKeys[0];
       const message = `key ${quote(name)} is already set in this map`;
       yield failure(placeOf(offset), message, 'each key once, and --- between two objects');
-    } else {
-      const where = placeOf(document.contents?.range?.[0] ?? 0);
-      yield { raw: value.raw, where, items: offsetsOfItems(document, 'items').map(placeOf) };
-    }
+    } else yield { raw: value.raw, where, items: value.offsetsOfItems().map(placeOf) };
   }
 }
 

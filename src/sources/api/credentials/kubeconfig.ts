@@ -2,7 +2,7 @@
 import { dirname, isAbsolute, join } from 'node:path';
 import { JunctionError } from '../../../errors.ts';
 import { LineIndex } from '../../../text/lines.ts';
-import { parseYaml, readDocument } from '../../../text/yaml.ts';
+import { readYaml } from '../../../text/yaml.ts';
 import { execPart, readExecPlugin } from './execPlugin.ts';
 import {
   certificatePart,
@@ -51,7 +51,7 @@ export async function readKubeconfig(
     });
   }
   const file = { path, environment };
-  const root = new KubeconfigSection(where, readYaml(text, where), file);
+  const root = new KubeconfigSection(where, readRoot(text, where), file);
   const empty = new KubeconfigSection(where, {}, file);
   const name = chosen === '' ? root.text('current-context') : chosen;
   if (name === '') {
@@ -74,20 +74,16 @@ export async function readKubeconfig(
   };
 }
 
-function readYaml(text: string, where: string): unknown {
+function readRoot(text: string, where: string): unknown {
   const bad = (offset: number, message: string): JunctionError => {
     const { line } = new LineIndex(text).position(offset);
     return new JunctionError('KUBECONFIG_INVALID', `${where}:${line}: ${message}`);
   };
-  const yaml = parseYaml(text);
-  if ('message' in yaml) throw bad(yaml.offset, yaml.message);
-  const [document] = yaml.documents;
-  if (document === undefined) return null;
-  const [error] = document.errors;
+  const [value] = readYaml(text);
+  if (value === undefined) return null;
   // The parser's own message would show the line, and with it perhaps a token.
-  if (error !== undefined) throw bad(error.pos[0], `it is not YAML (${error.code})`);
-  const value = readDocument(document);
-  if ('message' in value) throw bad(value.offset, value.message);
+  if ('message' in value)
+    throw bad(value.offset, value.code === undefined ? value.message : `it is not YAML (${value.code})`);
   const [repeated] = value.repeatedKeys;
   if (repeated !== undefined) throw bad(repeated.offset, 'it is not YAML (DUPLICATE_KEY)');
   return value.raw;
