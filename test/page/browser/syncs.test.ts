@@ -95,7 +95,7 @@ describe('the page of a running proxy', () => {
     );
     const problem = tab.main().getByRole('list', { name: 'Problems' });
     await problem.waitFor();
-    expect(await problem.innerText()).toMatch(/broken\.yaml:1:/);
+    expect(await problem.innerText()).toMatch(/broken\.yaml:1\s/);
     await demo().remove('broken.yaml');
     await problem.waitFor({ state: 'detached' });
   });
