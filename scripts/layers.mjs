@@ -29,11 +29,11 @@ const MAY_IMPORT = {
   modes: [...INSIDE, 'netlink', 'system', 'config', 'telemetry', 'proxy', ...TOOLS],
   bundle: [...INSIDE, ...EDGES, ...TOOLS],
   ui: ['model', 'time', 'config', 'telemetry', ...TOOLS],
-  daemon: [...INSIDE, ...EDGES, ...TOOLS, 'ui'],
+  daemon: [...INSIDE, ...EDGES, ...TOOLS],
   doctor: [...INSIDE, ...EDGES, ...TOOLS, 'daemon'],
   cli: [...INSIDE, ...EDGES, ...TOOLS, 'ui', 'daemon', 'bundle', 'doctor', 'diff'],
   kubectl: [...INSIDE, ...EDGES, ...TOOLS, 'bundle', 'cli'],
-  lab: [...INSIDE, ...EDGES, ...TOOLS, 'cli'],
+  lab: [...INSIDE, ...EDGES, ...TOOLS, 'cli', 'ui'],
   // What a browser can run.
   page: ['model', 'plan', 'explain', 'text'],
 };

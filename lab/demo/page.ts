@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { COMMANDS, commandFlags } from '../../src/cli/commands.ts';
 import { openPageSource } from '../../src/cli/ui/pageSource.ts';
 import { relay } from '../../src/cli/ui/relay.ts';
-import { servePage } from '../../src/cli/ui/serve.ts';
 import { parseCommandLine } from '../../src/config/commandLine.ts';
-import { parseUiAddress } from '../../src/config/uiAddress.ts';
 import { attempt, messageOf } from '../../src/errors.ts';
 import { createLog } from '../../src/log/log.ts';
+import { parseUiAddress } from '../../src/ui/address.ts';
+import { servePage } from '../../src/ui/serve.ts';
 import type { DemoOptions } from './options.ts';
 import { junctionArguments } from './settings.ts';
 
@@ -87,8 +87,7 @@ async function serve(api: Api): Promise<DemoPage> {
     if (!address) continue;
     try {
       const server = await servePage({ address, api, log: LOG });
-      const { link = '' } = server;
-      return { link, text: `The page: ${link}`, stop: () => server.stop() };
+      return { ...server, text: `The page: ${server.link}` };
     } catch (error) {
       problem = error;
     }

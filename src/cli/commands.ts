@@ -34,7 +34,7 @@ export interface CommandInfo {
 const { only, probe, family, planOutput, checkOutput, cleanupMode, output, dryRun, force } = OWN_FLAGS;
 const { answerOutput, eventOutput, live, bundle, from, to, at, namespace, problems, watch } = OWN_FLAGS;
 const { waitForProxy, timeout, stay, wait, waitFor, resourceVersion } = OWN_FLAGS;
-const { bundleOutput, bundleForce, uiBindAddress, uiTokenFile } = OWN_FLAGS;
+const { bundleOutput, bundleForce, uiBindAddress } = OWN_FLAGS;
 const { toManifests, toKubeconfig, toConfig, toProxyMode, toHostname } = OWN_FLAGS;
 
 /** The command line or the configuration is wrong. */
@@ -153,7 +153,7 @@ export const COMMANDS: readonly CommandInfo[] = [
     name: 'ui',
     summary:
       'Serve a page that shows where packets go: services with their paths, packets through the rules, syncs, the node. Prints its link, and stays until Ctrl-C. FILE is a bundle that somebody sent. Changes nothing.',
-    ownFlags: [uiBindAddress, uiTokenFile, live, bundle],
+    ownFlags: [uiBindAddress, live, bundle],
     uses: ASKED,
     arguments: { usage: '[FILE]', most: 1 },
     examples: [

@@ -99,11 +99,7 @@ export const OWN_FLAGS = {
   }),
   uiBindAddress: flag('ui-bind-address', STRING, '127.0.0.1:0', {
     placeholder: 'ADDRESS:PORT',
-    help: 'where the page is served; a port alone means 127.0.0.1, port 0 any that is free; other addresses than loopback need a token, which is in the link',
-  }),
-  uiTokenFile: flag('ui-token-file', STRING, '', {
-    placeholder: 'FILE',
-    help: 'file with the token that the page asks for, made (0600) where there is none; needed beyond loopback where the link is not printed to a terminal',
+    help: 'where the page is served; a port alone means 127.0.0.1, port 0 any that is free; other addresses than loopback need a token, which is in the link, and a terminal to print that to',
   }),
   toManifests: flag('to-manifests', STRING, '', {
     placeholder: 'PATH',

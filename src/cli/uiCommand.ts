@@ -1,17 +1,15 @@
 /** `junction ui`: the page, from the running proxy, manifests, a cluster or a bundle, until Ctrl-C. */
+import { randomBytes } from 'node:crypto';
 import { flagValue, type ParsedFlags } from '../config/commandLine.ts';
-import { parseUiAddress, type UiAddress } from '../config/uiAddress.ts';
-import { createLog, type Log } from '../log/log.ts';
+import { createLog } from '../log/log.ts';
 import { printableLine } from '../text/printable.ts';
-import { systemClock } from '../time/systemClock.ts';
-import { makeToken, TokenFile } from '../ui/token.ts';
-import type { UiServerOptions } from '../ui/uiServer.ts';
+import { parseUiAddress, type UiAddress } from '../ui/address.ts';
+import { servePage } from '../ui/serve.ts';
 import { UsageError } from './commands.ts';
 import type { Output } from './output.ts';
 import { OWN_FLAGS } from './ownFlags.ts';
 import { type QuestionSource, questionSource } from './questionSource.ts';
 import { openPageSource } from './ui/pageSource.ts';
-import { servePage } from './ui/serve.ts';
 
 export async function uiCommand(parsed: ParsedFlags, output: Output): Promise<number> {
   const address = addressOf(parsed);
@@ -23,12 +21,13 @@ export async function uiCommand(parsed: ParsedFlags, output: Output): Promise<nu
     // Until then, what is wrong is said by the error that ends the command.
     write: (line) => isServing && output.err(line),
   });
-  const { token, linkPart } = tokenFor(address, parsed, log);
+  const token = tokenFor(address);
   const { api, what, close } = await openPageSource(source, parsed, output, log);
   try {
     const server = await servePage({ address, token, api, log });
     isServing = true;
-    output.out(`${server.link ?? ''}${linkPart}\n`);
+    // No browser sends what is behind #, so that no server logs it.
+    output.out(`${server.link}${token === undefined ? '' : `#token=${token}`}\n`);
     output.out(`${printableLine(what)}. Ctrl-C: end.\n`);
     await untilNobodyReads(output);
     await server.stop();
@@ -48,26 +47,14 @@ function addressOf(parsed: ParsedFlags): UiAddress {
   );
 }
 
-interface Admission extends Pick<UiServerOptions, 'token'> {
-  /** What is behind the link. No browser sends it, so that no server logs it. */
-  readonly linkPart: string;
-}
-
 /** A terminal is read by who started this; what else standard output is may be kept and read by others. */
-function tokenFor(address: UiAddress, parsed: ParsedFlags, log: Log): Admission {
-  const path = flagValue(parsed, OWN_FLAGS.uiTokenFile);
-  if (path !== '') {
-    const file = new TokenFile({ path, log, clock: systemClock });
-    return { token: () => file.current(), linkPart: '' };
-  }
-  if (address.isLoopback) return { token: undefined, linkPart: '' };
-  if (!process.stdout.isTTY)
-    throw new UsageError(
-      ['--ui-token-file is missing: others can reach this address, and standard output is no terminal'],
-      'name a file for the token, or serve the page at 127.0.0.1',
-    );
-  const token = makeToken();
-  return { token: () => token, linkPart: `#token=${token}` };
+function tokenFor(address: UiAddress): string | undefined {
+  if (address.isLoopback) return undefined;
+  if (process.stdout.isTTY) return randomBytes(32).toString('base64url');
+  throw new UsageError(
+    ['others can reach this address, and the link with the token is printed to terminals alone'],
+    'start it in a terminal, or serve the page at 127.0.0.1',
+  );
 }
 
 /** FILE is a bundle; every other source has a flag. */

@@ -37,6 +37,18 @@ export const REMOVED_SETTINGS: readonly RemovedSetting[] = [
     since: '0.3',
     reason: 'kubectl apply --dry-run=server --validate=strict finds misspelt fields of manifests',
   },
+  {
+    flag: 'ui-bind-address',
+    field: 'junction.uiBindAddress',
+    since: '0.3',
+    reason: 'the proxy serves no page any more; junction ui does',
+  },
+  {
+    flag: 'ui-token-file',
+    field: 'junction.uiTokenFile',
+    since: '0.3',
+    reason: 'the token is in the link that junction ui prints',
+  },
 ];
 
 /** `name` as it was written: a flag with its hyphens, or the path of a field. */

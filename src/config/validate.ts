@@ -9,7 +9,6 @@ import { gateProblems, isGateEnabled } from './featureGates.ts';
 import { isPort, printDuration, splitAddress } from './goFormats.ts';
 import { FLUSH_DURATION, flushMilliseconds, quantityValue } from './kinds.ts';
 import { CONFIG_FIELDS, KIND, valueAt } from './table.ts';
-import { parseUiAddress, uiTokenPath } from './uiAddress.ts';
 
 type Problems = Iterable<string>;
 
@@ -77,7 +76,6 @@ function* fieldProblems(config: EffectiveConfig): Problems {
   yield* detectLocal(config);
   yield* choices(config);
   yield* apiSocket(config);
-  yield* ui(config);
   yield* sources(config);
 }
 
@@ -195,16 +193,6 @@ function* apiSocket({ junction: { apiSocket: path, apiSocketMode: mode } }: Effe
     );
   if (!/^0?[0-7]{3}$/.test(mode))
     yield invalid('junction.apiSocketMode', mode, 'must be octal permissions, as text: "0600", "0660"');
-}
-
-function* ui(config: EffectiveConfig): Problems {
-  const { uiBindAddress: address, uiTokenFile: file } = config.junction;
-  if (address !== '' && !parseUiAddress(address))
-    yield invalid('junction.uiBindAddress', address, 'must be IP:port, a port (on 127.0.0.1), or empty');
-  if (file !== '' && !file.startsWith('/'))
-    yield invalid('junction.uiTokenFile', file, 'must be an absolute path, or empty');
-  if (uiTokenPath(config) === '')
-    yield `junction.uiTokenFile: Required value: beyond loopback the page needs a token, and without junction.stateDir there is no place for it`;
 }
 
 function* sources({ junction, clientConnection: { kubeconfig }, master }: EffectiveConfig): Problems {

@@ -360,6 +360,5 @@ export class Daemon {
     logLocalhostRanges(config, this.#log);
     const settings = this.#settings(config);
     for (const family of this.#families) family.apply(settings, config);
-    this.#api.apply();
   }
 }

@@ -103,7 +103,7 @@ function help(values: typeof DEFAULTS): PluginArguments {
 const SEE = 'kubectl junction --help explains the commands';
 
 const PAGE =
-  'junction ui --kubeconfig FILE shows the cluster from here; the page of a proxy (--ui-bind-address 127.0.0.1:10270): kubectl --namespace kube-system port-forward POD 10270:10270';
+  'junction ui --kubeconfig FILE shows the cluster from here; the page of a proxy: kubectl --namespace kube-system exec -it POD -- junction ui --ui-bind-address 127.0.0.1:10270, and port-forward POD 10270';
 
 /** `-nshop`, `--node=worker-1` */
 function splitFlag(word: string): readonly [flag: string, value: string | undefined] {

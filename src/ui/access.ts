@@ -41,8 +41,8 @@ export function securityHeaders({ headers: { host = '' } }: Request): Readonly<R
 export interface AccessOptions {
   /** Names of this machine, beside its addresses and `localhost`. */
   readonly names: readonly string[];
-  /** What must be sent to learn anything. Where it returns nothing, nobody gets in. */
-  readonly token?: (() => string | undefined) | undefined;
+  /** What must be sent to learn anything. Unset: nothing. */
+  readonly token?: string | undefined;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -76,11 +76,10 @@ export class AccessCheck {
   /** The right token is never made to wait, whoever else is guessing. */
   async authorize({ headers: { authorization }, client, signal }: Request): Promise<Answer | undefined> {
     const { token } = this.#options;
-    if (!token) return undefined;
-    const expected = token();
-    if (authorization === undefined || expected === undefined) return REFUSAL;
+    if (token === undefined) return undefined;
+    if (authorization === undefined) return REFUSAL;
     const [, sent = ''] = /^Bearer (.+)$/i.exec(authorization) ?? [];
-    if (isSame(sent, expected)) return undefined;
+    if (isSame(sent, token)) return undefined;
     this.#logWrong(client);
     if (this.#waiting >= MOST_WAITING)
       return plain(429, 'too many wrong tokens\n', { 'Retry-After': '1', Connection: 'close' });
@@ -125,7 +124,7 @@ const REFUSAL: Answer = json(
     error: {
       code: 'token',
       message: 'a token is needed here',
-      hint: 'It is in the file that the log of Junction names, and in the link that junction ui prints.',
+      hint: 'It is in the link that junction ui prints.',
     },
   })}\n`,
   { 'WWW-Authenticate': 'Bearer' },

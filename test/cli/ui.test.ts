@@ -1,16 +1,13 @@
 /** `junction ui`: the running proxy behind the page, and how the command ends. */
 import { spawn } from 'node:child_process';
 import type { ServerResponse } from 'node:http';
-import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { FULL_STATUS } from '../support/fullStatus.ts';
-import { useFiles } from './files.ts';
 import { StubApi } from './stubApi.ts';
 import { UiProgram } from './uiProgram.ts';
 
 const stub = new StubApi();
-const file = useFiles();
 const streams = new Set<ServerResponse>();
 
 stub.answer('/v1/status', FULL_STATUS);
@@ -165,7 +162,7 @@ describe('its end', () => {
     [['--ui-bind-address=here'], /--ui-bind-address "here" is not an address with a port/],
     [['a.json.gz', '--manifests=examples'], /a\.json\.gz is a second source beside --manifests/],
     [['--live', '--manifests=examples'], /--live and --manifests are 2 sources/],
-    [['--ui-bind-address=0.0.0.0:0'], /--ui-token-file is missing/],
+    [['--ui-bind-address=0.0.0.0:0'], /printed to terminals alone/],
     [['--metrics-bind-address=x'], /no effect on this command/],
   ])('%j is a mistake', async (args, message) => {
     const ui = new UiProgram([`--api-socket=${stub.socket}`, ...args]);
@@ -191,21 +188,5 @@ describe('beyond loopback', () => {
     };
     expect(await statusWith(`Bearer ${token}`)).toBe(200);
     expect(await statusWith(`Bearer ${token.slice(1)}`)).toBe(401);
-  });
-
-  test('the API asks for the token that is in the file', async () => {
-    const path = `${file('x', '')}-token`;
-    const ui = await UiProgram.serving([
-      `--api-socket=${stub.socket}`,
-      '--ui-bind-address=0.0.0.0:0',
-      `--ui-token-file=${path}`,
-    ]);
-    expect(ui.link).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/);
-    expect((await ui.ask('/')).status).toBe(200);
-    const refused = await ui.ask('/v1/status');
-    expect(refused.status).toBe(401);
-    expect([existsSync(path), statSync(path).mode & 0o777]).toEqual([true, 0o600]);
-    const authorization = `Bearer ${readFileSync(path, 'utf8').trim()}`;
-    expect((await ui.ask('/v1/status', { headers: { authorization } })).status).toBe(200);
   });
 });

@@ -152,8 +152,6 @@ describe('a file and flags', () => {
       stateDir: '/run/junction',
       apiSocket: '/run/junction/junction.sock',
       apiSocketMode: '0600',
-      uiBindAddress: '',
-      uiTokenFile: '',
     };
     expect(fromFile({ junction }).junction).toEqual({ ...junction, ...defaults });
     expect(fromFile({ junction }, '--manifests=b', '--firewalld', '--hold-ports=false').junction).toEqual({

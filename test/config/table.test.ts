@@ -181,8 +181,6 @@ const JUNCTION_FLAGS = [
   'state-dir',
   'api-socket',
   'api-socket-mode',
-  'ui-bind-address',
-  'ui-token-file',
   'firewalld',
 ];
 

@@ -186,17 +186,6 @@ describe('by file', () => {
       'junction.iptablesLayout: Unsupported value: "modern": supported values: "current", "classic"',
       'junction.iptablesVariant: Unsupported value: "ebpf": supported values: "auto", "nft", "legacy"',
     ],
-    [{ junction: { uiBindAddress: '8080' } }],
-    [{ junction: { uiBindAddress: '0.0.0.0:0', uiTokenFile: '/etc/token', stateDir: '' } }],
-    [
-      { junction: { uiBindAddress: 'node1:8080', uiTokenFile: 'token' } },
-      'junction.uiBindAddress: Invalid value: "node1:8080": must be IP:port, a port (on 127.0.0.1), or empty',
-      'junction.uiTokenFile: Invalid value: "token": must be an absolute path, or empty',
-    ],
-    [
-      { junction: { uiBindAddress: '[::]:8080', stateDir: '' } },
-      'junction.uiTokenFile: Required value: beyond loopback the page needs a token, and without junction.stateDir there is no place for it',
-    ],
     [{ junction: { manifests: ['a'] } }],
     [
       { junction: { manifests: ['a', ''] } },

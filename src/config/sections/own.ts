@@ -53,16 +53,6 @@ export const JUNCTION = {
       placeholder: 'MODE',
       help: 'permissions of that socket, octal; 0600: only the user that runs Junction, and root',
     }),
-    field('junction.uiBindAddress', 'ui-bind-address', STRING, '', {
-      placeholder: 'IP:PORT',
-      reload: 'live',
-      help: 'serve the page that shows services, packets and syncs at this address; a port alone means 127.0.0.1, port 0 any that is free; other addresses than loopback need a token; empty: nowhere',
-    }),
-    field('junction.uiTokenFile', 'ui-token-file', STRING, '', {
-      placeholder: 'PATH',
-      reload: 'live',
-      help: 'file with the token that the page asks for, made (0600) where there is none; if this is set, on loopback too; default: ui-token in --state-dir',
-    }),
     field('junction.firewalld', 'firewalld', pointer(BOOL), true, {
       help: 'listen on D-Bus for reloads of firewalld, which remove rules, and write them again at once',
     }),

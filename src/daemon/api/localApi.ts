@@ -23,7 +23,6 @@ import { FlowCounts } from './flowCounts.ts';
 import { nodeRoutes } from './nodeRoutes.ts';
 import { pastSubject } from './past.ts';
 import { apiPage, RefusedQuestion, type ApiRoute } from './routes.ts';
-import { ServedPage } from './servedPage.ts';
 import { snapshotLines } from './snapshot.ts';
 import { SocketServer } from './socketServer.ts';
 import { readEphemeralPorts, statusOf } from './status.ts';
@@ -60,7 +59,6 @@ export class LocalApi {
   readonly #doctor: DoctorReports;
   readonly #rates: ConnectionRates | undefined;
   #server: SocketServer | undefined;
-  #page: ServedPage | undefined;
 
   constructor(options: LocalApiOptions) {
     this.#options = options;
@@ -87,12 +85,10 @@ export class LocalApi {
   }
 
   start(): void {
-    const { nodeName, log } = this.#options;
+    const { log } = this.#options;
     const { apiSocket: path, apiSocketMode } = this.#options.config().junction;
-    const page = apiPage(this.#routes(), (error) => log.error('A question failed', { err: error }));
-    this.#page = new ServedPage({ nodeName, api: page, log });
-    this.apply();
     if (path === '') return;
+    const page = apiPage(this.#routes(), (error) => log.error('A question failed', { err: error }));
     this.#server = new SocketServer({
       path,
       mode: Number.parseInt(apiSocketMode, 8),
@@ -103,15 +99,9 @@ export class LocalApi {
     void this.#server.start();
   }
 
-  /** The configuration may have changed. */
-  apply(): void {
-    this.#page?.apply(this.#options.config());
-  }
-
   async stop(): Promise<void> {
     this.#feed.close();
     this.#doctor.close();
-    await this.#page?.stop();
     await this.#server?.stop();
     await this.#flows.close();
   }

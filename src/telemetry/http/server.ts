@@ -258,10 +258,6 @@ export interface BindOptions {
 
 interface BoundServerDetails {
   readonly makeServer?: (page: StreamingPage, log: Log) => Server;
-  /** It has the address now. */
-  readonly onBound?: () => void;
-  /** An address that cannot be had is logged once, and not at each attempt. */
-  readonly logsOnce?: boolean;
   /** For answers that are under way when it is stopped. */
   readonly graceMs?: number;
 }
@@ -281,7 +277,6 @@ export class BoundServer {
   readonly #page: StreamingPage;
   readonly #failure: FailureTexts;
   readonly #details: BoundServerDetails;
-  #hasFailed = false;
   #server: Server | undefined;
   #cancelRetry: (() => void) | undefined;
   #attempt: Promise<void> = Promise.resolve();
@@ -321,7 +316,7 @@ export class BoundServer {
 
   async #tryToBind(): Promise<void> {
     const { address, log } = this.#options;
-    const { makeServer = pageServer, onBound } = this.#details;
+    const { makeServer = pageServer } = this.#details;
     const server = makeServer(this.#page, log);
     try {
       await listenLikeGo(server, address);
@@ -330,20 +325,17 @@ export class BoundServer {
       return;
     }
     server.on('error', (error) => log.error(this.#failure.message, { address, err: error }));
-    this.#hasFailed = false;
     if (this.#stopped) {
       await close(server);
       return;
     }
     this.#server = server;
-    onBound?.();
   }
 
   #onFailure(cause: unknown): void {
     const { address, log, clock, onHardFail } = this.#options;
     const error = new Error(`${this.#failure.what} ${address}: ${messageOf(cause)}`, { cause });
-    if (!this.#details.logsOnce || !this.#hasFailed) log.error(this.#failure.message, { err: error });
-    this.#hasFailed = true;
+    log.error(this.#failure.message, { err: error });
     if (onHardFail) onHardFail(error);
     else if (!this.#stopped) this.#cancelRetry = clock.schedule(RETRY_MS, () => void this.start());
   }

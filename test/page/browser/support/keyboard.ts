@@ -55,13 +55,3 @@ export async function walkByTab(tab: Tab): Promise<Walk> {
   }
   return tab.evaluate<Walk>(RESULT);
 }
-
-/** Presses Tab until focus is on what `selector` matches. */
-export async function tabTo(tab: Tab, selector: string): Promise<void> {
-  const isThere = `document.activeElement?.matches(${JSON.stringify(selector)}) ?? false`;
-  for (let presses = 0; presses < MOST; presses++) {
-    if (await tab.evaluate<boolean>(isThere)) return;
-    await tab.page.keyboard.press('Tab');
-  }
-  throw new Error(`the key Tab does not reach ${selector}`);
-}

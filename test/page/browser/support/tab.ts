@@ -1,12 +1,12 @@
 /** One tab on the page, and everything in it that must not be: errors, requests that leave the proxy, refused resources. */
-import type { BrowserContext, BrowserContextOptions, Locator, Page, Request } from 'playwright-core';
-import type { Chromium } from './chromium.ts';
+import type { Browser, BrowserContext, Locator, Page, Request } from 'playwright-core';
 
 export interface TabOptions {
+  /** Unset: of the page of the running proxy. */
+  readonly origin?: string;
   readonly width?: number;
   readonly height?: number;
   readonly scheme?: 'light' | 'dark';
-  readonly reducedMotion?: boolean;
   /** Console errors that the test itself causes: a proxy that was ended answers nothing. */
   readonly expected?: RegExp;
 }
@@ -22,25 +22,17 @@ export class Tab {
   readonly #context: BrowserContext;
   readonly #origin: string;
 
-  static async open(
-    { browser }: Chromium,
-    origin: string,
-    path: string,
-    options: TabOptions = {},
-  ): Promise<Tab> {
-    const { width = 1280, height = 800, scheme = 'light', reducedMotion = true, expected } = options;
-    const settings: BrowserContextOptions = {
+  static async open(browser: Browser, options: TabOptions & { readonly origin: string }): Promise<Tab> {
+    const { origin, width = 1280, height = 800, scheme = 'light', expected } = options;
+    const context = await browser.newContext({
       viewport: { width, height },
       colorScheme: scheme,
-      reducedMotion: reducedMotion ? 'reduce' : 'no-preference',
+      reducedMotion: 'reduce',
       locale: 'en-GB',
       timezoneId: 'UTC',
-    };
-    const context = await browser.newContext(settings);
+    });
     context.setDefaultTimeout(LIMIT_MS);
-    const tab = new Tab(context, await context.newPage(), origin, expected);
-    if (path !== 'about:blank') await tab.goTo(path);
-    return tab;
+    return new Tab(context, await context.newPage(), origin, expected);
   }
 
   private constructor(context: BrowserContext, page: Page, origin: string, expected: RegExp | undefined) {

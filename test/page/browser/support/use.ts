@@ -1,28 +1,31 @@
-/** A browser for the tests of one file, and tabs that are closed after each test, which fails for what went wrong in them. */
+/** One browser for the tests of a file, and tabs that are closed after each test, which fails for what went wrong in them. */
+import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import { whyNoLab } from '../../../../lab/privileges.ts';
 import { type Chromium, startChromium, whyNoChromium } from './chromium.ts';
+import type { Demo } from './demo.ts';
 import { Tab, type TabOptions } from './tab.ts';
 
-export type OpenTab = (path: string, options?: TabOptions) => Promise<Tab>;
-
-interface Place {
-  /** Of a process whose network the browser is in; unset: this one's. */
-  readonly pid?: number;
-  readonly origin: string;
+/** What the tests of the page share. */
+export interface Stage {
+  readonly demo: () => Demo;
+  readonly browser: () => Browser;
+  readonly open: (path: string, options?: TabOptions) => Promise<Tab>;
 }
 
-/** `place` is asked when the hooks before it have run. */
-export function useBrowser(place: () => Place): OpenTab {
+/** The browser is in the node's network, and has no other. */
+export function useBrowser(demo: () => Demo): Stage {
   let chromium: Chromium | undefined;
   const tabs = new Set<Tab>();
+  const browser = (): Browser => {
+    if (!chromium) throw new Error('the browser is not up');
+    return chromium.browser;
+  };
   beforeAll(async () => {
     if (whyNoChromium() === undefined && whyNoLab() === undefined)
-      chromium = await startChromium(place().pid);
+      chromium = await startChromium(demo().lab.host('node1').pid, REBINDING);
   });
-  afterAll(async () => {
-    await chromium?.close();
-  });
+  afterAll(() => chromium?.close());
   beforeEach((context) => {
     const text = whyNoChromium();
     if (text === undefined) return;
@@ -36,10 +39,14 @@ export function useBrowser(place: () => Place): OpenTab {
     tabs.clear();
     expect(problems).toEqual([]);
   });
-  return async (path, options) => {
-    if (!chromium) throw new Error('the browser is not up');
-    const tab = await Tab.open(chromium, place().origin, path, options);
+  const open: Stage['open'] = async (path, options = {}) => {
+    const tab = await Tab.open(browser(), { origin: demo().origin, ...options });
     tabs.add(tab);
+    if (path !== '') await tab.goTo(path);
     return tab;
   };
+  return { demo, browser, open };
 }
+
+/** The DNS of another site says that its name, with every port, is this machine. */
+const REBINDING = ['--host-resolver-rules=MAP evil.example 127.0.0.1'];

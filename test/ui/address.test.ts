@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseUiAddress, uiTokenPath } from '../../src/config/uiAddress.ts';
 import { parseIp } from '../../src/model/ip.ts';
-import { fromFlags } from './given.ts';
+import { parseUiAddress } from '../../src/ui/address.ts';
 
 describe('the address of the page', () => {
   test.each([
@@ -57,19 +56,5 @@ describe('the address of the page', () => {
         expect(address.isLoopback).toBe(address.host === '::1' || address.host.startsWith('127.'));
       }),
     );
-  });
-});
-
-describe('the token', () => {
-  test.each([
-    ['nobody is served', [], undefined],
-    ['loopback', ['--ui-bind-address=8080'], undefined],
-    ['loopback, and a file is named', ['--ui-bind-address=8080', '--ui-token-file=/t'], '/t'],
-    ['beyond', ['--ui-bind-address=0.0.0.0:8080'], '/run/junction/ui-token'],
-    ['beyond, elsewhere', ['--ui-bind-address=[::]:0', '--state-dir=/s'], '/s/ui-token'],
-    ['beyond, and a file is named', ['--ui-bind-address=10.0.0.1:80', '--ui-token-file=/t'], '/t'],
-    ['beyond, with no place for it', ['--ui-bind-address=10.0.0.1:80', '--state-dir='], ''],
-  ])('%s', (_, flags, path) => {
-    expect(uiTokenPath(fromFlags(...flags))).toBe(path);
   });
 });

@@ -1,7 +1,6 @@
-/** Where the page is served, and who may see it there. */
+/** Where the page is served. */
+import { splitAddress } from '../config/goFormats.ts';
 import { type Ip, isLoopback, LOOPBACK, parseIp } from '../model/ip.ts';
-import type { ConfigFields } from './table.ts';
-import { splitAddress } from './goFormats.ts';
 
 export interface UiAddress {
   readonly host: Ip;
@@ -17,12 +16,4 @@ export function parseUiAddress(text: string): UiAddress | undefined {
   if ('fault' in parts || !/^\d{1,5}$/.test(parts.port) || Number(parts.port) > 65_535) return undefined;
   const host = ['', 'localhost'].includes(parts.host) ? LOOPBACK.IPv4 : parseIp(parts.host);
   return host && { host, port: Number(parts.port), isLoopback: isLoopback(host) };
-}
-
-/** The file with the token that is asked for; `undefined`: none is. Empty: one is, and there is no place for it. */
-export function uiTokenPath({ junction }: Pick<ConfigFields, 'junction'>): string | undefined {
-  const { uiBindAddress, uiTokenFile, stateDir } = junction;
-  if (uiTokenFile !== '') return uiTokenFile;
-  if (parseUiAddress(uiBindAddress)?.isLoopback !== false) return undefined;
-  return stateDir === '' ? '' : `${stateDir}/ui-token`;
 }
