@@ -1,239 +1,256 @@
+/** Rules that hold with every set of values: what golden files cannot say by themselves. */
 import { describe, expect, test } from 'vitest';
+import { parseCommandLine } from '../../src/config/commandLine.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { validate } from '../../src/config/validate.ts';
+import { PAGES } from '../support/checkout.ts';
 import {
   at,
-  configOf,
+  configText,
   type Data,
   defaultValues,
+  isData,
   listAt,
   merge,
   objectOf,
   podOf,
+  REQUIRED,
   readText,
   readYaml,
   renderHooks,
   renderObjects,
   renderTexts,
 } from './chart.ts';
-import { complaints } from './kubernetes.ts';
-import { kubeProxyConfiguration } from './kubeProxyConfiguration.ts';
 import { violations } from './jsonSchema.ts';
-import { TemplateFailure } from './template/functions.ts';
 import { VALUE_SETS } from './valueSets.ts';
 
-const { version } = JSON.parse(readText('package.json')) as { readonly version: string };
 const schema = JSON.parse(readText('deploy/chart/junction/values.schema.json')) as unknown;
+const NFTABLES = { config: { mode: 'nftables' } };
 
-describe.each(Object.entries(VALUE_SETS))('the chart with %s', (_, values) => {
-  const objects = renderObjects(values);
-  const pod = podOf(objects);
-  const container = at(pod, 'containers', 0);
+const podWith = (values: Data): unknown => podOf(renderObjects(merge(REQUIRED, values)));
 
-  test('has values that the schema allows', () => {
-    expect(violations(schema, merge(defaultValues(), values))).toEqual([]);
-  });
+describe.each([['the defaults', REQUIRED] as const, ...Object.entries(VALUE_SETS)])(
+  'with %s',
+  (_, values) => {
+    const objects = renderObjects(values);
+    const pod = podOf(objects);
+    const main = at(pod, 'containers', 0);
+    const containers = [main, ...('initContainers' in (pod as Data) ? listAt(pod, 'initContainers') : [])];
 
-  test('makes objects that the API server knows', () => {
-    expect([...objects, ...renderHooks(values)].flatMap(complaints)).toEqual([]);
-  });
+    test('the schema allows the values', () => {
+      expect(violations(schema, merge(defaultValues(), values))).toEqual([]);
+    });
 
-  test('keeps names, selectors and references together', () => {
-    const daemonSet = objectOf(objects, 'DaemonSet');
-    const selector = at(daemonSet, 'spec', 'selector', 'matchLabels') as Data;
-    expect(at(daemonSet, 'spec', 'template', 'metadata', 'labels')).toMatchObject(selector);
-    const account = at(objectOf(objects, 'ServiceAccount'), 'metadata', 'name');
-    expect(at(pod, 'serviceAccountName')).toBe(account);
-    const binding = objectOf(objects, 'ClusterRoleBinding');
-    expect(at(binding, 'subjects')).toEqual([
-      { kind: 'ServiceAccount', name: account, namespace: at(daemonSet, 'metadata', 'namespace') },
-    ]);
-    expect(at(binding, 'roleRef', 'name')).toBe(at(objectOf(objects, 'ClusterRole'), 'metadata', 'name'));
-  });
-
-  test('mounts every volume that it has, and no other', () => {
-    const all = [...('initContainers' in (pod as Data) ? listAt(pod, 'initContainers') : []), container];
-    const mounted = all.flatMap((each) => listAt(each, 'volumeMounts').map((mount) => at(mount, 'name')));
-    expect([...new Set(mounted)].sort()).toEqual(
-      listAt(pod, 'volumes')
-        .map((volume) => at(volume, 'name'))
-        .sort(),
-    );
-  });
-
-  test('configures nothing that kube-proxy does not know', () => {
-    const { existingConfigMap } = values;
-    if (existingConfigMap !== undefined) {
-      expect(objects.map(({ kind }) => kind)).not.toContain('ConfigMap');
-      expect(JSON.stringify(at(pod, 'volumes'))).toContain(
-        `"configMap":{"name":${JSON.stringify(existingConfigMap)}}`,
+    test('the pod may do what the network needs, and no more', () => {
+      expect(JSON.stringify(pod)).not.toMatch(
+        /"privileged"|hostPID|hostIPC|SYS_ADMIN|SYS_MODULE|"procMount"/,
       );
-    } else {
-      expect(kubeProxyConfiguration(configOf(objects), 'config')).toEqual([]);
-    }
-  });
+      expect(at(pod, 'securityContext', 'seccompProfile', 'type')).toBe('RuntimeDefault');
+      for (const container of containers) {
+        expect(at(container, 'securityContext')).toMatchObject({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        });
+        expect(at(container, 'securityContext')).toEqual(at(main, 'securityContext'));
+      }
+    });
 
-  test('asks where Junction listens', () => {
-    const ports = new Map(
-      listAt(container, 'ports').map((port) => [at(port, 'name'), at(port, 'containerPort')]),
-    );
-    const { healthz, metrics } = merge(defaultValues(), values);
-    expect(ports).toEqual(
-      new Map([
-        ['healthz', at(healthz, 'port')],
-        ['metrics', at(metrics, 'port')],
-      ]),
-    );
-    for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
-      expect(at(container, probe, 'httpGet', 'port')).toBe('healthz');
-    }
-    if ('existingConfigMap' in values) return;
-    const config = configOf(objects);
-    expect(portOf(config['healthzBindAddress'])).toBe(ports.get('healthz'));
-    expect(portOf(config['metricsBindAddress'])).toBe(ports.get('metrics'));
-  });
+    test('the pod writes to three places of the node at most, and mounts all that it has', () => {
+      const paths = new Map(listAt(pod, 'volumes').map((each) => [at(each, 'name'), hostPathOf(each)]));
+      const mounts = containers.flatMap((each) => listAt(each, 'volumeMounts')).filter(isData);
+      expect(new Set(mounts.map(({ name }) => name))).toEqual(new Set(paths.keys()));
+      const writable = mounts.filter(({ readOnly }) => readOnly !== true).map(({ name }) => paths.get(name));
+      expect(['/proc/sys/net', '/run/junction', '/run/xtables.lock', undefined]).toEqual(
+        expect.arrayContaining(writable),
+      );
+    });
 
-  test('runs a release, never a moving tag', () => {
-    const images = [...JSON.stringify(pod).matchAll(/"image":"([^"]+)"/g)].map(([, image]) => image ?? '');
-    expect(new Set(images).size).toBe(1);
-    expect(images[0]).toMatch(/(:\d+\.\d+\.\d+|@sha256:[0-9a-f]{64})$/);
-    expect(images[0]).not.toContain('latest');
-  });
+    test('the image is a release, never a moving tag', () => {
+      const images = new Set(
+        [...JSON.stringify(pod).matchAll(/"image":"([^"]+)"/g)].map(([, image]) => image),
+      );
+      expect([...images]).toEqual([expect.stringMatching(/(:\d+\.\d+\.\d+|@sha256:[0-9a-f]{64})$/)]);
+    });
+  },
+);
+
+test.each(Object.entries(VALUE_SETS).filter(([, values]) => values['existingConfigMap'] === undefined))(
+  'the program understands its arguments and its configuration with %s',
+  (_, values) => {
+    const objects = renderObjects(values);
+    const args = listAt(podOf(objects), 'containers', 0, 'args').map((arg) =>
+      String(arg).replace('$(NODE_NAME)', 'node1'),
+    );
+    const parsed = parseCommandLine(args.slice(1));
+    if (!parsed.ok) throw new Error(parsed.problems.join('\n'));
+    const loaded = loadConfig(parsed.value, () => configText(objects));
+    if (!loaded.ok) throw new Error(loaded.problems.join('\n'));
+    expect(validate(loaded.value.config)).toEqual([]);
+    expect(loaded.value.notes.filter(({ severity }) => severity === 'warning')).toEqual([]);
+  },
+);
+
+function hostPathOf(volume: unknown): string | undefined {
+  return isData(volume) && 'hostPath' in volume ? String(at(volume, 'hostPath', 'path')) : undefined;
+}
+
+test.each<[string, Data, readonly string[]]>([
+  ['iptables, either variant', {}, ['NET_ADMIN', 'NET_RAW']],
+  ['iptables, the nft variant', { junction: { iptablesVariant: 'nft' } }, ['NET_ADMIN']],
+  ['nftables', NFTABLES, ['NET_ADMIN']],
+  ['ipvs', { config: { mode: 'ipvs' }, junction: { iptablesVariant: 'nft' } }, ['NET_ADMIN', 'NET_RAW']],
+  ['a ConfigMap that may name any mode', { existingConfigMap: 'a', ...NFTABLES }, ['NET_ADMIN', 'NET_RAW']],
+  ['a list', { capabilities: ['NET_ADMIN', 'SYS_RESOURCE'] }, ['NET_ADMIN', 'SYS_RESOURCE']],
+])('capabilities of %s', (_, values, expected) => {
+  expect(at(podWith(values), 'containers', 0, 'securityContext', 'capabilities', 'add')).toEqual(expected);
 });
 
-function portOf(address: unknown): number {
-  return Number(/:(\d+)$/.exec(String(address))?.[1]);
-}
+test.each<[string, Data, boolean]>([
+  ['not in iptables mode, where none is essential', {}, false],
+  ['not in nftables mode, which needs none', NFTABLES, false],
+  ['in ipvs mode, which cannot do without', { config: { mode: 'ipvs' } }, true],
+  ['with a ConfigMap that may ask for ipvs mode', { existingConfigMap: 'kube-proxy' }, true],
+  ['never, where the node does it', { existingConfigMap: 'a', sysctls: { enabled: false } }, false],
+])('Junction itself sets sysctls %s', (_, values, expected) => {
+  const container = at(podWith(values), 'containers', 0);
+  expect(listAt(container, 'args').includes('--sysctl-root=/host')).toBe(expected);
+  expect(JSON.stringify(at(container, 'volumeMounts')).includes('"/host/net"')).toBe(expected);
+});
 
 describe('the chart', () => {
   test('is of the same version as the program', () => {
+    const { version } = JSON.parse(readText('package.json')) as Data;
     const chart = readYaml('deploy/chart/junction/Chart.yaml');
     expect([at(chart, 'version'), at(chart, 'appVersion')]).toEqual([version, version]);
-    expect(at(podOf(renderObjects()), 'containers', 0, 'image')).toBe(`localhost/junction:${version}`);
-  });
-
-  test('refuses to guess where the API server is', () => {
-    expect(() => renderObjects({})).toThrow(TemplateFailure);
-    expect(() => renderObjects({})).toThrow('set apiServer.host');
-  });
-
-  test('refuses a PodMonitor for metrics that only the node can read', () => {
-    const values = merge(VALUE_SETS['the defaults'] ?? {}, { metrics: { podMonitor: { enabled: true } } });
-    expect(() => renderObjects(values)).toThrow('metrics.podMonitor needs');
   });
 
   test('replaces pods when their configuration changes', () => {
-    const checksum = (values: Data): unknown =>
-      at(
-        objectOf(renderObjects(merge(VALUE_SETS['the defaults'] ?? {}, values)), 'DaemonSet'),
-        'spec',
-        'template',
-        'metadata',
-        'annotations',
-        'checksum/config',
+    const checksum = (values: Data): unknown => {
+      const [, sum] =
+        /checksum\/config: (\w{64})/.exec(renderTexts(values).get('daemonset.yaml') ?? '') ?? [];
+      return sum;
+    };
+    expect(checksum(REQUIRED)).toBe(checksum(merge(REQUIRED, { nodeSelector: { a: 'b' } })));
+    expect(checksum(REQUIRED)).not.toBe(checksum(merge(REQUIRED, { config: { clusterCIDR: '10.0.0.0/8' } })));
+  });
+
+  test('takes null for what may be unset', () => {
+    const names =
+      'affinity capabilities existingConfigMapKey existingKubeconfig extraArgs extraEnv extraVolumeMounts extraVolumes imagePullSecrets junction nameOverride nodeSelector podAnnotations podLabels resources seLinuxOptions tolerations';
+    for (const name of names.split(' '))
+      expect(renderTexts(merge(REQUIRED, { [name]: null })).get('daemonset.yaml')).not.toMatch(
+        /<no value>|nil/,
       );
-    expect(checksum({})).toMatch(/^[0-9a-f]{64}$/);
-    expect(checksum({})).not.toBe(checksum({ config: { clusterCIDR: '10.0.0.0/8' } }));
-    expect(checksum({})).toBe(checksum({ nodeSelector: { a: 'b' } }));
+    // As an upgrade with --reuse-values from 0.1.0 has it.
+    const unset = { cleanup: null, modules: null, metrics: { dashboard: null, prometheusRule: null } };
+    expect(renderHooks(merge(REQUIRED, { ...NFTABLES, ...unset }))).toHaveLength(1);
   });
 
-  test('goes to every Linux node, before most, ten in a hundred at a time', () => {
-    const daemonSet = objectOf(renderObjects(), 'DaemonSet');
-    const pod = podOf(renderObjects());
-    expect(at(daemonSet, 'spec', 'updateStrategy')).toEqual({
-      type: 'RollingUpdate',
-      rollingUpdate: { maxUnavailable: '10%' },
-    });
-    expect(at(pod, 'tolerations')).toEqual([{ operator: 'Exists' }]);
-    expect(at(pod, 'priorityClassName')).toBe('system-node-critical');
-    expect(JSON.stringify(at(pod, 'affinity'))).toContain(
-      '{"key":"kubernetes.io/os","operator":"In","values":["linux"]}',
+  test.each<[string, Data]>([
+    ['set apiServer.host', { apiServer: { host: '' } }],
+    ['metrics.podMonitor needs', { metrics: { podMonitor: { enabled: true } } }],
+    ['set one of secret', { existingKubeconfig: { secret: 'a', configMap: 'b' } }],
+    ['set one of secret', { existingKubeconfig: { secret: 'a', hostPath: '/b' } }],
+    ['hostFiles', { existingKubeconfig: { hostFiles: ['/a'] } }],
+    [
+      'set one of them',
+      { existingKubeconfig: { secret: 'a' }, config: { clientConnection: { kubeconfig: '/b' } } },
+    ],
+    ['name of the configuration file', { existingKubeconfig: { secret: 'a', key: 'config.conf' } }],
+    ['without NET_ADMIN', { capabilities: ['NET_RAW'] }],
+  ])('refuses: %s', (message, values) => {
+    expect(() => renderObjects(merge(REQUIRED, values))).toThrow(message);
+  });
+
+  test.each<[string, Data, number]>([
+    ['in nftables mode', NFTABLES, 1],
+    ['not in iptables mode, whose rules kube-proxy takes over', {}, 0],
+    ['not with a ConfigMap whose mode is not known', { existingConfigMap: 'a' }, 0],
+    ['when asked to', { existingConfigMap: 'a', cleanup: { onUninstall: 'always' } }, 1],
+    ['never', { ...NFTABLES, cleanup: { onUninstall: 'never' } }, 0],
+  ])('cleans up after helm uninstall: %s', (_, values, hooks) => {
+    expect(renderHooks(merge(REQUIRED, values))).toHaveLength(hooks);
+  });
+
+  test('keeps the selector of the clean-up apart from that of Junction', () => {
+    const selectors = [renderHooks, renderObjects].map((render) =>
+      at(objectOf(render(merge(REQUIRED, NFTABLES)), 'DaemonSet'), 'spec', 'selector', 'matchLabels'),
     );
-  });
-
-  test('does not depend on what it brings: the API server by its own address, names by the node’s resolver', () => {
-    const pod = podOf(renderObjects());
-    expect(at(pod, 'dnsPolicy')).toBe('Default');
-    expect(at(pod, 'containers', 0, 'env')).toEqual([
-      { name: 'NODE_NAME', valueFrom: { fieldRef: { fieldPath: 'spec.nodeName' } } },
-      { name: 'KUBERNETES_SERVICE_HOST', value: 'api-server.example' },
-      { name: 'KUBERNETES_SERVICE_PORT', value: '6443' },
-    ]);
-  });
-
-  test('restarts by /livez; /healthz, which also speaks of the node, only says whether it is ready', () => {
-    const container = at(podOf(renderObjects()), 'containers', 0);
-    expect(at(container, 'startupProbe', 'httpGet', 'path')).toBe('/livez');
-    expect(at(container, 'livenessProbe', 'httpGet', 'path')).toBe('/livez');
-    expect(at(container, 'readinessProbe', 'httpGet', 'path')).toBe('/healthz');
-    const local = renderObjects(VALUE_SETS['everything else']);
-    expect(at(podOf(local), 'containers', 0, 'livenessProbe', 'httpGet', 'host')).toBe('127.0.0.1');
-  });
-
-  test('prints large numbers whole', () => {
-    expect(renderTexts(VALUE_SETS['everything else']).get('configmap.yaml')).toContain('min: 2097152\n');
-  });
-
-  test('has notes that name what it made', () => {
-    const notes = renderTexts().get('NOTES.txt');
-    expect(notes).toContain('kubectl -n kube-system rollout status daemonset/junction');
-    expect(notes).toContain('config.clusterCIDR is empty');
+    expect(selectors[0]).not.toEqual(selectors[1]);
   });
 });
 
-const REQUIRED_NOTHING = {
-  requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{}] },
-};
-
 describe('the schema of the values', () => {
-  test.each([
-    ['a value that there is not', { replicas: 3 }, 'values.replicas: no such value'],
-    ['a moving tag', { image: { tag: 'latest' } }, 'values.image.tag: "latest" is not allowed'],
-    ['a port of 0', { healthz: { port: 0 } }, 'values.healthz.port: below 1'],
-    [
-      'an address of its own in config',
-      { config: { healthzBindAddress: '' } },
-      'healthzBindAddress: no such value',
-    ],
-    [
-      'a misspelt field of config',
-      { config: { clusterCidr: '' } },
-      'values.config.clusterCidr: no such value',
-    ],
-    ['a mode that there is not', { config: { mode: 'userspace' } }, 'values.config.mode'],
-    ['a setting that is in the configuration now', { sysctls: { conntrackMin: 1 } }, 'conntrackMin'],
-    ['a URL for a host', { apiServer: { host: 'https://a:6443' } }, 'values.apiServer.host'],
-    ['a capability with its prefix', { capabilities: ['CAP_NET_ADMIN'] }, 'values.capabilities[0]'],
-    ['two pods on a node', { updateStrategy: { rollingUpdate: { maxSurge: 1 } } }, 'maxSurge: no such value'],
-    ['no pod to be replaced', { updateStrategy: { rollingUpdate: { maxUnavailable: 0 } } }, 'below 1'],
-    [
-      'a volume with the name of our own',
-      { extraVolumes: [{ name: 'tmp', emptyDir: {} }] },
-      '"tmp" is not allowed',
-    ],
-    ['a volume of nothing', { extraVolumes: [{ name: 'mine' }] }, 'values.extraVolumes[0]: too few fields'],
-    ['a mount that is nowhere', { extraVolumeMounts: [{ name: 'mine' }] }, 'mountPath is missing'],
-    [
-      'a variable of our own',
-      { extraEnv: [{ name: 'NODE_NAME', value: 'x' }] },
-      '"NODE_NAME" is not allowed',
-    ],
-    [
-      'a number for a variable',
-      { extraEnv: [{ name: 'A', value: 1 }] },
-      'values.extraEnv[0].value: 1 is no string',
-    ],
-    ['a map of variables', { extraEnv: { A: 'b' } }, 'values.extraEnv: {"A":"b"} is no array'],
-    ['a term that matches nothing', { affinity: { nodeAffinity: REQUIRED_NOTHING } }, 'too few fields'],
-    ['a misspelt affinity', { affinity: { nodeSelectorTerms: [] } }, 'nodeSelectorTerms: no such value'],
-    ['a kubeconfig in a relative path', { existingKubeconfig: { hostPath: 'kubeconfig' } }, 'hostPath'],
-    ['a kubeconfig as text', { existingKubeconfig: 'kube-proxy' }, 'is no object'],
-    ['a switch in place of a word', { cleanup: { onUninstall: true } }, 'values.cleanup.onUninstall'],
-    ['an address without a port', { cleanup: { proxyHealthAddress: '127.0.0.1' } }, 'proxyHealthAddress'],
-    ['a period that is no duration', { config: { iptables: { syncPeriod: '30' } } }, 'syncPeriod'],
-  ])('refuses %s', (_, values, message) => {
+  test.each<[string, Data]>([
+    ['replicas: no such value', { replicas: 3 }],
+    ['image.tag: "latest" is not allowed', { image: { tag: 'latest' } }],
+    ['healthz.port: below 1', { healthz: { port: 0 } }],
+    ['healthzBindAddress: no such value', { config: { healthzBindAddress: '' } }],
+    ['config.clusterCidr: no such value', { config: { clusterCidr: '' } }],
+    ['config.mode', { config: { mode: 'userspace' } }],
+    ['apiServer.host', { apiServer: { host: 'https://a:6443' } }],
+    ['capabilities[0]', { capabilities: ['CAP_NET_ADMIN'] }],
+    ['maxSurge: no such value', { updateStrategy: { rollingUpdate: { maxSurge: 1 } } }],
+    ['below 1', { updateStrategy: { rollingUpdate: { maxUnavailable: 0 } } }],
+    ['"tmp" is not allowed', { extraVolumes: [{ name: 'tmp', emptyDir: {} }] }],
+    ['extraVolumes[0]: too few fields', { extraVolumes: [{ name: 'mine' }] }],
+    ['mountPath is missing', { extraVolumeMounts: [{ name: 'mine' }] }],
+    ['"NODE_NAME" is not allowed', { extraEnv: [{ name: 'NODE_NAME', value: 'x' }] }],
+    ['extraEnv[0].value: 1 is no string', { extraEnv: [{ name: 'A', value: 1 }] }],
+    ['nodeSelectorTerms: no such value', { affinity: { nodeSelectorTerms: [] } }],
+    ['hostPath', { existingKubeconfig: { hostPath: 'kubeconfig' } }],
+    ['cleanup.onUninstall', { cleanup: { onUninstall: true } }],
+    ['proxyHealthAddress', { cleanup: { proxyHealthAddress: '127.0.0.1' } }],
+    ['syncPeriod', { config: { iptables: { syncPeriod: '30' } } }],
+  ])('refuses: %s', (message, values) => {
     expect(violations(schema, merge(defaultValues(), values)).join('\n')).toContain(message);
   });
 
-  test('knows every value that has a default', () => {
-    expect(violations(schema, defaultValues())).toEqual([]);
+  /** Described as a whole: what is inside belongs to somebody else, or is up to the operator. */
+  const WHOLE = /^(?:config|junction|resources|updateStrategy|affinity|metrics\.dashboard\.labels)$/;
+
+  function paths(values: Data, prefix = ''): readonly string[] {
+    return Object.entries(values).flatMap(([key, value]) => {
+      const path = prefix + key;
+      const isOpen = isData(value) && Object.keys(value).length > 0 && !WHOLE.test(path);
+      return isOpen ? paths(value, `${path}.`) : [path];
+    });
+  }
+
+  function schemaPaths(inner: unknown, prefix = ''): readonly string[] {
+    const properties = isData(inner) ? inner['properties'] : undefined;
+    if (!isData(properties)) return [];
+    return Object.entries(properties).flatMap(([key, value]) => {
+      const inside = WHOLE.test(prefix + key) ? [] : schemaPaths(value, `${prefix}${key}.`);
+      return inside.length > 0 ? inside : [prefix + key];
+    });
+  }
+
+  const known = [...paths(defaultValues())].sort();
+
+  test('knows the values that have a default, and no other; so does the table in docs/deployment.md', () => {
+    expect(
+      schemaPaths(schema)
+        .filter((path) => path !== 'global')
+        .sort(),
+    ).toEqual(known);
+    const [, table = ''] = readText('docs/deployment.md').split('## Values');
+    const cells = table
+      .split('\n')
+      .flatMap((line) => (line.startsWith('| `') ? [line.split('|')[1] ?? ''] : []));
+    expect(cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name)).sort()).toEqual(
+      known,
+    );
+  });
+
+  test('knows every value that a page sets', () => {
+    const set = PAGES.flatMap(({ text }) =>
+      [...text.matchAll(/--set '?([\w.-]+)=/g)].map(([, name = '']) => name),
+    );
+    expect(set.length).toBeGreaterThan(20);
+    const isKnown = (name: string): boolean =>
+      known.some((path) => `${name}.`.startsWith(`${path}.`) || path.startsWith(`${name}.`));
+    expect(set.filter((name) => !isKnown(name))).toEqual([]);
   });
 });

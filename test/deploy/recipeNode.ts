@@ -11,7 +11,7 @@ import { TOOL_PATH } from '../../lab/tools.ts';
 import { eventually } from '../e2e/support/eventually.ts';
 import { listAt, ROOT, readObjects } from './chart.ts';
 import { HOST, MOUNTS, onlyThese } from './podScript.ts';
-import { STATIC_POD_FOLDER } from './staticPod.ts';
+import { STATIC_POD_FOLDER } from './plainManifests.ts';
 
 export const NODE = 'node1';
 const MANIFEST = '/etc/kubernetes/manifests/junction.yaml';

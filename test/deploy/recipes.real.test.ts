@@ -10,7 +10,7 @@ import { expectAnswers } from '../e2e/support/traffic.ts';
 import { useInLab } from '../e2e/support/use.ts';
 import { RecipeNode } from './recipeNode.ts';
 import { junctionCommands, RECIPE_BLOCKS, recipeBlocks, type RecipeBlock } from './recipes.ts';
-import { STATIC_POD_FOLDER } from './staticPod.ts';
+import { STATIC_POD_FOLDER } from './plainManifests.ts';
 
 const SERVICE = '10.96.1.1';
 /** The fields of kubeadm's that are not Junction's defaults, as kubeadm writes them. */

@@ -2,8 +2,7 @@
 import { type Data, merge, REQUIRED } from './chart.ts';
 
 export const VALUE_SETS: Readonly<Record<string, Data>> = {
-  'the defaults': REQUIRED,
-  "kubeadm's ConfigMap": { existingConfigMap: 'kube-proxy' },
+  kubeadm: { existingConfigMap: 'kube-proxy' },
   'some nodes, own registry': merge(REQUIRED, {
     image: { repository: 'registry.example/net/junction', digest: `sha256:${'0a'.repeat(32)}` },
     imagePullSecrets: [{ name: 'registry' }],
@@ -42,7 +41,7 @@ export const VALUE_SETS: Readonly<Record<string, Data>> = {
     },
     healthz: { port: 20256 },
   }),
-  'EKS: a ConfigMap for the configuration, another for the kubeconfig': {
+  EKS: {
     existingConfigMap: 'kube-proxy-config',
     existingConfigMapKey: 'config',
     existingKubeconfig: { configMap: 'kube-proxy' },
@@ -53,7 +52,7 @@ export const VALUE_SETS: Readonly<Record<string, Data>> = {
     config: { clientConnection: { qps: 20 } },
     modules: { mount: false },
   },
-  "k3s: the node's own kubeconfig": {
+  k3s: {
     existingKubeconfig: {
       hostPath: '/var/lib/rancher/k3s/agent/kubeproxy.kubeconfig',
       hostFiles: ['/var/lib/rancher/k3s/agent/client-kube-proxy.crt'],

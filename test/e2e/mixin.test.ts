@@ -1,7 +1,6 @@
 /** kubernetes-mixin's alerts and dashboard for kube-proxy find their series in a scrape of Junction. */
 import { describe, expect, test } from 'vitest';
 import { at, merge, objectOf, REQUIRED, readObjects, readText, renderObjects } from '../deploy/chart.ts';
-import { PLAIN_POD_MONITOR } from '../deploy/plainManifest.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { QUERIES } from '../telemetry/metrics/mixin.ts';
 import { type ParsedFamily, parseExposition } from '../telemetry/metrics/parse.ts';
@@ -27,7 +26,7 @@ const MONITORS = [
     'of the chart',
     renderObjects(merge(REQUIRED, { metrics: { bindAddress: '0.0.0.0', podMonitor: { enabled: true } } })),
   ],
-  ['without Helm', readObjects(readText(PLAIN_POD_MONITOR))],
+  ['without Helm', readObjects(readText('deploy/manifests/junction-podmonitor.yaml'))],
 ] as const;
 
 /** The EndpointSlice controller says when the change that it writes about happened. */
