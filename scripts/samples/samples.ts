@@ -86,7 +86,7 @@ async function carriedProblems(): Promise<string> {
     writeFileSync(file, good);
     await source.start({ service: ignore, endpointSlice: ignore, node: ignore, synced: ignore, report });
     writeFileSync(file, broken);
-    await source.readAgain();
+    await source.refresh();
   } finally {
     await source.stop();
     rmSync(folder, { recursive: true });

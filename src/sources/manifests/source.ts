@@ -233,7 +233,7 @@ export class ManifestSource implements Source {
     this.#events = events;
     try {
       await checkRoots(this.#paths);
-      await this.readAgain();
+      await this.#readNext();
       this.#events?.synced();
     } catch (error) {
       await this.stop();
@@ -248,8 +248,8 @@ export class ManifestSource implements Source {
     for (const identity of this.#watchers.keys()) this.#drop(identity);
   }
 
-  /** Resolves when everything that the files say now has been read and emitted. */
-  readAgain(): Promise<void> {
+  /** Files that change while they are read are read once more: what is asked for now begins afterwards. */
+  #readNext(): Promise<void> {
     this.#next ??= this.#reading = this.#reading
       .catch(() => undefined)
       .then(() => {
@@ -262,7 +262,7 @@ export class ManifestSource implements Source {
   async refresh(): Promise<void> {
     if (!this.#events) return;
     try {
-      await this.readAgain();
+      await this.#readNext();
     } catch (error) {
       const message = `cannot be read again: ${messageOf(error)}`;
       this.#events?.report({ severity: 'error', where: this.#paths.join(', '), message });

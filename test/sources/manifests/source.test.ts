@@ -65,7 +65,7 @@ async function start(...names: readonly string[]): Promise<readonly string[]> {
 
 /** What is emitted until the files are read as they are now. */
 async function next(): Promise<readonly string[]> {
-  await source.readAgain();
+  await source.refresh();
   return told();
 }
 
