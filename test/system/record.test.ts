@@ -150,45 +150,6 @@ describe('the record', () => {
     expect((await start().family.restore(plansOf(...A, ...B), OPTIONS))?.differing).toEqual([]);
   });
 
-  test('is written again before it has grown for long', async () => {
-    const process = start();
-    await process.family.restore(new Map(), OPTIONS);
-    const many = plansOf(
-      ...A,
-      `a/y-1 of y 80 ${Array.from({ length: 1500 }, (_, at) => `| 10.244.${at >> 8}.${at & 255}`).join(' ')}`,
-      'a/y 10.96.0.2 80',
-    );
-    for (let round = 0; round < 40; round++) {
-      await write(process, many, { isFull: false });
-      await isSettled();
-    }
-    expect(statSync(file()).size).toBeLessThan(320_000);
-    expect((await start().family.restore(many, OPTIONS))?.differing).toEqual([]);
-  });
-
-  test('is not written again for one change after a large family joined a small one', async () => {
-    const { record, family } = start();
-    const other = record.family('IPv6', new FakeRules());
-    await other.restore(new Map(), OPTIONS);
-    await write({ family: other }, new Map());
-    await isSettled();
-    const endpoints = Array.from(
-      { length: 60_000 },
-      (_, at) => `| 10.${at >> 16}.${(at >> 8) & 255}.${at & 255}`,
-    );
-    const many = plansOf('a/y 10.96.0.2 80', `a/y-1 of y 80 ${endpoints.join(' ')}`);
-    await family.restore(new Map(), OPTIONS);
-    await write({ family }, many);
-    await isSettled();
-    const { ino, size } = statSync(file());
-    expect(size).toBeGreaterThan(400_000);
-    const ids = plansOf(...A).keys();
-    await write({ family }, new Map([...many, ...plansOf(...A)]), { ids, isFull: false });
-    await isSettled();
-    expect(statSync(file()).ino).toBe(ino);
-    expect(statSync(file()).size).toBeLessThan(size + 1000);
-  });
-
   const REASONS: readonly (readonly [what: string, act: () => unknown, why: RegExp])[] = [
     ['another handle', () => rules.handle++, /made again/],
     ['no mark', () => (rules.mark = undefined), /without its mark/],

@@ -67,8 +67,8 @@ export class TestApiServer {
   readonly store: ObjectStore;
   readonly faults = new Faults();
   readonly log: LoggedRequest[] = [];
-  /** What was posted to events.k8s.io, with the path. */
-  readonly events: { readonly path: string; readonly body: unknown }[] = [];
+  /** What was posted to events.k8s.io, with the path; patches are in it. */
+  readonly events: { readonly path: string; body: unknown }[] = [];
   /** What becomes of a command that somebody runs in a pod. */
   readonly watches = new Set<Watch>();
   readonly tokens: Set<string>;
@@ -238,6 +238,7 @@ export class TestApiServer {
     }
     this.#authorise(request);
     if (request.method === 'POST') return this.#storeEvent(request, response);
+    if (request.method === 'PATCH') return this.#patchEvent(request, response);
     const isServed = resource !== undefined && !this.#options.without?.includes(resource.name);
     if (!isServed || request.method !== 'GET') {
       throw notFound();
@@ -270,17 +271,28 @@ export class TestApiServer {
   }
 
   async #storeEvent(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = await readJsonBody(request);
     const path = new URL(request.url ?? '/', 'http://server').pathname;
     if (!/^\/apis\/events\.k8s\.io\/v1\/namespaces\/[a-z0-9-]+\/events$/.test(path)) throw notFound();
-    if (!request.headers['content-type']?.startsWith('application/json')) {
-      throw new StatusError(415, { reason: 'UnsupportedMediaType', details: {} });
-    }
-    const body: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+    if (!request.headers['content-type']?.startsWith('application/json')) throw unsupportedMediaType();
+    const name = nameOf(body);
+    if (this.events.some((event) => event.path === path && nameOf(event.body) === name))
+      throw new StatusError(409, { reason: 'AlreadyExists', message: `events "${name}" already exists` });
     this.events.push({ path, body });
     response.writeHead(201, { 'content-type': 'application/json' });
     response.end(JSON.stringify(body));
+  }
+
+  async #patchEvent(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const patch = await readJsonBody(request);
+    const path = new URL(request.url ?? '/', 'http://server').pathname;
+    const known = this.events.find((event) => `${event.path}/${nameOf(event.body)}` === path);
+    if (!known) throw notFound();
+    if (!request.headers['content-type']?.startsWith('application/merge-patch+json'))
+      throw unsupportedMediaType();
+    known.body = { ...(known.body as object), ...(patch as object) };
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(known.body));
   }
 
   async #list(
@@ -335,4 +347,18 @@ export class TestApiServer {
       this.#clock.schedule(ms, resolve);
     });
   }
+}
+
+async function readJsonBody(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return JSON.parse(Buffer.concat(chunks).toString('utf8'));
+}
+
+function nameOf(body: unknown): string | undefined {
+  return (body as { readonly metadata?: { readonly name?: string } }).metadata?.name;
+}
+
+function unsupportedMediaType(): StatusError {
+  return new StatusError(415, { reason: 'UnsupportedMediaType', details: {} });
 }
