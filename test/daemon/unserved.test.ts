@@ -39,7 +39,9 @@ test('who does not get an address is named once, until that changes', async () =
   // An endpoint is no news about addresses.
   expect(await told('shop/web-1 of web 80 | 10.244.0.1')).toEqual([]);
   const both = [WEB.replace('ext=', 'ext=203.0.113.2,'), 'shop/web-1 of web 80 | 10.244.0.2'];
-  expect(await told(...both)).toEqual([expect.objectContaining({ ...denied, address: '203.0.113.2/TCP/80' })]);
+  expect(await told(...both)).toEqual([
+    expect.objectContaining({ ...denied, address: '203.0.113.2/TCP/80' }),
+  ]);
   // Over, and back.
   expect(await told('- shop/old')).toEqual([]);
   const back = await told(OLD.replace('born=1', 'born=3'));

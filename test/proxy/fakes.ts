@@ -1,5 +1,5 @@
 /** A writer that writes down what it is given, and a log that keeps its lines. */
-import type { SyncReport } from '../../src/proxy/report.ts';
+import type { SyncAttempt, SyncReport } from '../../src/proxy/report.ts';
 import { createLog, type Log } from '../../src/log/log.ts';
 import { lineWithoutPlace } from '../support/logLine.ts';
 import type { ServicePortId } from '../../src/model/serviceTracker.ts';
@@ -22,6 +22,7 @@ export class FakeWriter implements KernelWriter {
   readonly syncs: (readonly ServicePortId[])[] = [];
   fulls = 0;
   writesPerSync: number | undefined;
+  attempt: SyncAttempt | undefined;
   verify?: LookBeside;
   report: () => SyncReport | Promise<SyncReport> = () => REPORT;
   plan: Plan | undefined;

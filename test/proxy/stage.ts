@@ -67,6 +67,7 @@ export class Stage {
       family,
       settings: SETTINGS,
       writer: this.writer,
+      startedAt: 0,
       timeSlice: new TimeSlice(clock),
       ...(telemetry && { telemetry }),
     });
