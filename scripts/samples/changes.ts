@@ -1,16 +1,35 @@
 /** What `iptables-restore` is sent when a service changes: the layout `current`, on a kernel in memory. */
-import { Harness } from '../../test/modes/iptables/rules/harness.ts';
+import { dataplaneOf } from '../../src/modes/dataplane.ts';
+import { IptablesClient } from '../../src/modes/iptables/client.ts';
+import { Cluster } from '../../test/plan/cluster.ts';
+import { FakeIptables } from '../../test/scenarios/fakeIptables.ts';
+import { iptablesWriter } from '../../test/scenarios/iptablesProxier.ts';
 
 const API = 'shop/api 10.96.0.10 http:80';
 const API_ENDPOINTS = 'shop/api-1 of api http:8080 | 10.244.1.11 | 10.244.2.11';
 const SEARCH = 'shop/search 10.96.0.80 http:80';
 const SEARCH_ENDPOINTS = 'shop/search-1 of search http:8080 | 10.244.1.12';
 
-/** Returns the text of each restore of the last sync. */
-async function lastRestores(...syncs: readonly (readonly string[])[]): Promise<string> {
-  const harness = new Harness();
-  for (const lines of syncs) await harness.sync(...lines);
-  return harness.kernel.restores.map(({ text }) => text).join('');
+/** Returns the text of each restore of the last change. */
+async function lastRestores(first: readonly string[], change: readonly string[]): Promise<string> {
+  const iptables = new FakeIptables();
+  const restores: string[] = [];
+  const cluster = new Cluster();
+  const client = await IptablesClient.open({
+    family: 'IPv4',
+    variant: 'nft',
+    runner: (argv, options = {}) => {
+      if (argv[0].endsWith('-restore')) restores.push(options.stdin ?? '');
+      return iptables.runner(argv, options);
+    },
+  });
+  const dataplane = dataplaneOf(iptablesWriter(client, 'current').start());
+  cluster.tell(...first);
+  await dataplane.apply(cluster.planner, cluster.takeDirty());
+  restores.length = 0;
+  cluster.tell(...change);
+  await dataplane.apply(cluster.planner, cluster.takeDirty());
+  return restores.join('');
 }
 
 export const CHANGES: Readonly<Record<string, () => Promise<string>>> = {

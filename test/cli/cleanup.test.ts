@@ -2,7 +2,11 @@
 import { describe, expect, test } from 'vitest';
 import { type CleanupCommandOptions, cleanupCommand, type NftCleanup } from '../../src/cli/cleanupCommand.ts';
 import { EMPTY, FakeKernel } from '../modes/iptables/rules/fakeKernel.ts';
-import { Harness } from '../modes/iptables/rules/harness.ts';
+import { dataplaneOf } from '../../src/modes/dataplane.ts';
+import { Cluster } from '../plan/cluster.ts';
+import { FakeIptables } from '../scenarios/fakeIptables.ts';
+import { NO_COUNTERS } from '../scenarios/iptablesProxier.ts';
+import { rulesWriter } from '../scenarios/rulesNode.ts';
 import { fakeRunner } from '../system/support/fakeRunner.ts';
 
 const NO_TABLES: NftCleanup = { tables: [], failures: [], junctionIsRunning: false };
@@ -45,9 +49,14 @@ function tableOf({ text }: FakeKernel, table: string): string {
 }
 
 async function used(): Promise<FakeKernel> {
-  const harness = new Harness({ kernel: new FakeKernel(EMPTY) });
-  await harness.sync('a/b 10.96.0.1 80', 'a/b-1 of b 80 | 10.244.0.1');
-  return harness.kernel;
+  const iptables = new FakeIptables();
+  const cluster = new Cluster();
+  cluster.tell('a/b 10.96.0.1 80', 'a/b-1 of b 80 | 10.244.0.1').replan();
+  const dataplane = dataplaneOf(await rulesWriter('IPv4', 'current', iptables, NO_COUNTERS));
+  await dataplane.rewrite(cluster.planner);
+  const kernel = new FakeKernel(EMPTY);
+  kernel.tables = new Map([...kernel.tables, ...iptables.tables]);
+  return kernel;
 }
 
 describe('a dry run', () => {

@@ -45,6 +45,8 @@ export interface KernelSide {
 /** What the steps of a case do with a node, here or in another process. */
 export interface DrivenNode {
   readonly isProtected: boolean;
+  /** How long packets may take to go where they should. */
+  readonly settleMs: number;
   serve(lines: readonly string[]): Promise<Outcome>;
   setZone(zone: string): Promise<Outcome>;
   setAddresses(addresses: readonly string[]): Promise<Outcome>;
@@ -75,6 +77,7 @@ export class ContractNode implements DrivenNode {
   #watching: Promise<void> = Promise.resolve();
 
   readonly isProtected: boolean;
+  readonly settleMs = 0;
   readonly mechanism: Mechanism;
 
   constructor(side: KernelSide, family: Family) {

@@ -17,6 +17,7 @@ interface RealNodeParts {
 
 export class RealNode implements DrivenNode {
   readonly isProtected = false;
+  readonly settleMs = 20_000;
   readonly #parts: RealNodeParts;
   #hasForeign = false;
 

@@ -31,7 +31,7 @@ export interface NodeOperations {
 /** What a step of the contract does with Junction; `open` begins a case. */
 export type ContractCall = readonly [method: 'open' | ContractMethod, argument?: unknown];
 export type ContractMethod =
-  | Exclude<keyof DrivenNode, 'isProtected' | 'watch' | 'packets' | 'perform' | 'missingForeign'>
+  | Exclude<keyof DrivenNode, 'isProtected' | 'settleMs' | 'watch' | 'packets' | 'perform' | 'missingForeign'>
   | 'fatesOf';
 
 export type NodeOperationName = keyof NodeOperations;

@@ -5,9 +5,11 @@ import type { DumpReply } from '../../../src/netlink/channel.ts';
 import type { NetlinkRequest } from '../../../src/netlink/socket.ts';
 import { Cluster } from '../../plan/cluster.ts';
 import { unhex } from '../../system/support/bytes.ts';
-import { SETTINGS } from './rules/harness.ts';
+import { ip } from '../../plan/given.ts';
 
 const IPVS = 30;
+const NODE_IPS = [ip('192.0.2.10')];
+const SETTINGS = { scheduler: 'rr', nodeIps: NODE_IPS, nodePortIps: NODE_IPS };
 
 /** A real server at 10.1.0.1:8080 to which so many connections went. */
 function realServer(connections: number): DumpReply {

@@ -19,7 +19,7 @@ import { Cluster } from '../../../plan/cluster.ts';
 import { service, SETTINGS, slice, VIEW } from '../../../plan/given.ts';
 import { EMPTY } from './fakeKernel.ts';
 import { type RulesByChain, rulesByChain } from './goldenCluster.ts';
-import { compileOptions } from './harness.ts';
+import { compileOptions } from '../compiled.ts';
 
 const SERVICE = {
   apiVersion: 'v1',

@@ -9,7 +9,7 @@ import {
 import { printRule } from '../../../../src/modes/iptables/rules/print.ts';
 import { planServicePort } from '../../../../src/plan/servicePortPlan.ts';
 import { endpoints, servicePort, VIEW } from '../../../plan/given.ts';
-import { chainName } from './harness.ts';
+import { chainName } from '../compiled.ts';
 
 describe('1/n in ten decimals', () => {
   test.each([

@@ -5,7 +5,7 @@ import { wholeRestore } from '../../../../src/modes/iptables/rules/whole.ts';
 import type { NodeView } from '../../../../src/plan/types.ts';
 import { Cluster } from '../../../plan/cluster.ts';
 import { VIEW, VIEW_6 } from '../../../plan/given.ts';
-import { compileOptions } from './harness.ts';
+import { compileOptions } from '../compiled.ts';
 
 export const WORLD_4 = `
   # two protocols, a local and a remote endpoint

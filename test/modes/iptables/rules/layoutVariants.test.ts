@@ -1,7 +1,7 @@
 /** What changes in the rules when the node or the settings are different. */
 import { describe, expect, test } from 'vitest';
 import { ip } from '../../../plan/given.ts';
-import { chainName } from './harness.ts';
+import { chainName } from '../compiled.ts';
 import { type GoldenOptions, restoreText, rulesByChain } from './goldenCluster.ts';
 
 const BASE = flat({});

@@ -7,7 +7,7 @@ import type { Family } from '../../../../src/model/ip.ts';
 import type { NodeView } from '../../../../src/plan/types.ts';
 import { Cluster } from '../../../plan/cluster.ts';
 import { VIEW, VIEW_6 } from '../../../plan/given.ts';
-import { compileOptions } from '../../iptables/rules/harness.ts';
+import { compileOptions } from '../../iptables/compiled.ts';
 import { rulesByChain } from '../../iptables/rules/goldenCluster.ts';
 
 interface Given {

@@ -9,17 +9,19 @@ import { output } from '../../../system/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../../system/support/namespace.ts';
 import { requireNft } from './requireNft.ts';
 import { inOneOrder, loadable } from './listings.ts';
-import { harnessOf, PRINT_CASES } from './printCases.ts';
+import { PRINT_CASES } from './printCases.ts';
+import { plannedNft } from './served.ts';
 
 const BUILD = `
   import { directChannel } from './src/netlink/channel.ts';
   import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
   import { NetlinkNftClient } from './src/modes/nftables/client.ts';
-  import { harnessOf, PRINT_CASES } from './test/modes/nftables/rules/printCases.ts';
+  import { PRINT_CASES } from './test/modes/nftables/rules/printCases.ts';
+  import { serveNft } from './test/modes/nftables/rules/served.ts';
   const given = PRINT_CASES[Number(process.argv[2])];
   const client = new NetlinkNftClient(given.family, directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
-  const { refused } = await harnessOf(given, { client }).sync();
-  const again = await harnessOf(given, { client }).sync();
+  const { refused } = await serveNft(given, client);
+  const again = await serveNft(given, client);
   console.log(JSON.stringify({ refused: refused.size, again: again.commits }));`;
 
 let script = '';
@@ -45,12 +47,8 @@ describe.each(PRINT_CASES.map((given, index) => ({ given, index, name: given.nam
         const listing = await list();
         expect(listing).not.toMatch(/invalid|unknown|0x[0-9a-f]{9}/);
 
-        const harness = harnessOf(given);
-        harness.cluster.replan();
-        const printed = printTable(
-          wholeTable(harness.cluster.planner, harness.settings),
-          harness.cluster.planner.family,
-        );
+        const { plan, settings } = plannedNft(given);
+        const printed = printTable(wholeTable(plan, settings), family);
         expect(linesOf(printed, 'ct original proto-dst')).toEqual(linesOf(listing, 'ct original proto-dst'));
         await reload(namespace, table, loadable(printed));
         const loaded = await list();

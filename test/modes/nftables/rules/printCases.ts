@@ -1,23 +1,13 @@
 /** Tables of every kind, for those who print and load them. */
-import type { NftSettings } from '../../../../src/modes/nftables/rules/ruleset.ts';
 import type { Family } from '../../../../src/model/ip.ts';
 import type { NodeView } from '../../../../src/plan/types.ts';
-import { cidr, ip, VIEW, VIEW_6 } from '../../../plan/given.ts';
-import { Harness, type HarnessOptions } from './harness.ts';
+import { cidr } from '../../../plan/given.ts';
+import type { ServedCluster } from './served.ts';
 
-export interface PrintCase {
+export interface PrintCase extends ServedCluster {
   readonly name: string;
   readonly family: Family;
-  readonly view?: Partial<NodeView>;
-  readonly settings?: Partial<NftSettings>;
-  readonly lines: readonly string[];
 }
-
-const NODE: Readonly<Record<Family, NftSettings['nodePortIps']>> = {
-  IPv4: [ip('192.0.2.10'), ip('192.0.2.11')],
-  IPv6: [ip('2001:db8::10'), ip('2001:db8::11')],
-};
-const BASE: Readonly<Record<Family, NodeView>> = { IPv4: VIEW, IPv6: VIEW_6 };
 
 /** An address of each kind, by its last number. */
 interface Addresses {
@@ -78,7 +68,7 @@ function casesOf(family: Family): readonly PrintCase[] {
   return [
     { name: 'nothing', family, lines: [] },
     { name: 'small pools', family, lines: world(family, 0, 1, 2, 3, 5) },
-    { name: 'without counters', family, settings: { counters: false }, lines: three },
+    { name: 'without counters', family, counters: false, lines: three },
     { name: 'large pools', family, lines: world(family, 16, 17, 18, 40) },
     {
       name: 'UDP and SCTP, with affinity',
@@ -99,12 +89,10 @@ function casesOf(family: Family): readonly PrintCase[] {
     {
       name: 'service CIDRs',
       family,
-      settings: {
-        serviceCidrs: (isFour
-          ? ['10.96.0.0/16', '10.97.0.0/16', '10.112.0.0/12']
-          : ['fd00:96::/112', 'fd00:97::/108']
-        ).map(cidr),
-      },
+      serviceCidrs: (isFour
+        ? ['10.96.0.0/16', '10.97.0.0/16', '10.112.0.0/12']
+        : ['fd00:96::/112', 'fd00:97::/108']
+      ).map(cidr),
       lines: three,
     },
     ...DETECTORS.map(([name, detector]) => ({
@@ -114,7 +102,7 @@ function casesOf(family: Family): readonly PrintCase[] {
       lines: three,
     })),
     { name: 'everybody is masqueraded', family, view: { masqueradeAll: true }, lines: three },
-    { name: 'the highest mark', family, settings: { masqueradeMark: 0x8000_0000 }, lines: three },
+    { name: 'the highest mark', family, masqueradeBit: 31, lines: three },
     {
       name: 'names as long as they may be',
       family,
@@ -127,17 +115,3 @@ function casesOf(family: Family): readonly PrintCase[] {
 }
 
 export const PRINT_CASES: readonly PrintCase[] = [...casesOf('IPv4'), ...casesOf('IPv6')];
-
-export function harnessOf(
-  { family, view, settings, lines }: PrintCase,
-  given: Pick<HarnessOptions, 'client'> = {},
-): Harness {
-  const harness = new Harness({
-    ...given,
-    family,
-    view: { ...BASE[family], ...view },
-    settings: { nodePortIps: NODE[family], nodeIps: NODE[family], ...settings },
-  });
-  harness.cluster.tell(...lines);
-  return harness;
-}

@@ -10,9 +10,17 @@ import {
   walkTable,
 } from '../../../../src/modes/nftables/rules/walk.ts';
 import { cidr, ip } from '../../../plan/given.ts';
-import { CLIENT } from './clients.ts';
-import { Harness } from './harness.ts';
+import { FakeNftKernel } from './fakeKernel.ts';
+import { serveNft } from './served.ts';
 
+/** From outside. */
+const CLIENT: Packet = {
+  source: ip('203.0.113.9'),
+  destination: ip('10.96.0.1'),
+  protocol: 'TCP',
+  port: 80,
+  inInterface: 'eth0',
+};
 const HOST = { addresses: [ip('192.0.2.10')] };
 
 function printOutcome(outcome: WalkOutcome<LearnedEntry>): string {
@@ -120,9 +128,9 @@ describe('verdicts', () => {
 
 describe('the way through a table', () => {
   const sent = async (packet: Packet, options: NftWalkOptions, ...lines: readonly string[]) => {
-    const harness = new Harness();
-    await harness.sync(...lines);
-    return walkNftables(harness.kernel.walkable, packet, HOST, options);
+    const kernel = new FakeNftKernel();
+    await serveNft({ lines }, kernel);
+    return walkNftables(kernel.walkable, packet, HOST, options);
   };
   const X = ['a/x 10.96.0.1 80 affinity=60', 'a/x-1 of x 80 | 10.1.0.1 node-b'];
 

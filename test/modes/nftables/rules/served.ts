@@ -1,0 +1,46 @@
+/** A cluster in lines, written into a table by the mode's `Dataplane`. */
+import { dataplaneOf } from '../../../../src/modes/dataplane.ts';
+import { NftProxier } from '../../../../src/modes/nftables/proxier.ts';
+import { nftSettings } from '../../../../src/modes/nftables/settings.ts';
+import type { NftSettings } from '../../../../src/modes/nftables/rules/ruleset.ts';
+import type { NftClient } from '../../../../src/modes/nftables/rules/table.ts';
+import type { Cidr, Family, Ip } from '../../../../src/model/ip.ts';
+import type { NodeView, Plan } from '../../../../src/plan/types.ts';
+import type { SyncReport } from '../../../../src/proxy/report.ts';
+import { Cluster } from '../../../plan/cluster.ts';
+import { ip, VIEW, VIEW_6 } from '../../../plan/given.ts';
+
+const NODE_IPS: Readonly<Record<Family, readonly Ip[]>> = {
+  IPv4: [ip('192.0.2.10'), ip('192.0.2.11')],
+  IPv6: [ip('2001:db8::10'), ip('2001:db8::11')],
+};
+const VIEWS: Readonly<Record<Family, NodeView>> = { IPv4: VIEW, IPv6: VIEW_6 };
+
+export interface ServedCluster {
+  readonly family?: Family;
+  readonly view?: Partial<NodeView>;
+  readonly masqueradeBit?: number;
+  readonly serviceCidrs?: readonly Cidr[];
+  readonly counters?: boolean;
+  readonly lines: readonly string[];
+}
+
+function factsOf(given: ServedCluster) {
+  const { family = 'IPv4', masqueradeBit = 14, serviceCidrs = [], counters = true } = given;
+  return { masqueradeBit, counters, nodeIps: NODE_IPS[family], serviceCidrs };
+}
+
+/** The plan, and what the rules depend on besides it. */
+export function plannedNft(given: ServedCluster): { readonly plan: Plan; readonly settings: NftSettings } {
+  const { family = 'IPv4', view, lines } = given;
+  const cluster = new Cluster({ ...VIEWS[family], ...view }, family);
+  cluster.tell(...lines).replan();
+  return { plan: cluster.planner, settings: nftSettings(factsOf(given), cluster.planner.view) };
+}
+
+export function serveNft(given: ServedCluster, client: NftClient): Promise<SyncReport> {
+  const { nodeIps, serviceCidrs, ...facts } = factsOf(given);
+  const proxier = new NftProxier({ client, ...facts, nodeIps: () => nodeIps });
+  proxier.setServiceCidrs(serviceCidrs);
+  return dataplaneOf(proxier).rewrite(plannedNft(given).plan);
+}
