@@ -3,6 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Host } from '../../lab/host.ts';
+import type { Status } from '../../src/explain/status.ts';
+import { applied, startedAndApplied } from './support/applied.ts';
 import { PROGRAM, Program, type StartOptions } from './support/program.ts';
 import { replaceFile } from './support/replaceFile.ts';
 
@@ -48,12 +50,23 @@ export class Daemon {
     await replaceFile(join(this.manifests, 'cluster.yaml'), manifests);
   }
 
-  /** Starts, and waits until both families are served. */
+  /** Writes them, and waits until the kernel has what they say. */
+  async apply(manifests: string): Promise<Status> {
+    await this.write(manifests);
+    return this.applied();
+  }
+
+  /** Waits until everything is in the kernel, repairs of what was noticed included. */
+  applied(): Promise<Status> {
+    return applied(this.socket);
+  }
+
+  /** Starts, and waits until everything is in the kernel. */
   async start(options: StartOptions = {}): Promise<void> {
     const socket = `--api-socket=${this.socket}`;
     const args = ['run', '--manifests', this.manifests, ...FLAGS, socket, ...this.#flags];
     this.#program = Program.start(this.#host, args, options);
-    await this.#program.serves();
+    await startedAndApplied(this.#program, this.socket);
   }
 
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import type { Host } from '../../../lab/host.ts';
 import { manifests, type ServiceWords } from '../cluster.ts';
+import { applied, startedAndApplied } from './applied.ts';
 import { Program } from './program.ts';
 import { replaceFile } from './replaceFile.ts';
 
@@ -18,7 +19,7 @@ const FIELDS: Fields = {
   mode: 'iptables',
   conntrack: { maxPerCore: 0 },
   iptables: { syncPeriod: '60s', minSyncPeriod: '100ms' },
-  junction: { apiSocket: '', stateDir: '' },
+  junction: { stateDir: '' },
 };
 
 export function configText(more: Fields = {}): string {
@@ -49,27 +50,36 @@ export class Configured {
     return this.#program;
   }
 
+  get socket(): string {
+    return join(this.directory, 'junction.sock');
+  }
+
   get file(): string {
     return join(this.directory, 'config.conf');
   }
 
   async serve(services: readonly ServiceWords[]): Promise<void> {
     await this.serveText(manifests(services));
+    if (this.#program?.isRunning) await this.applied();
   }
 
   async serveText(text: string): Promise<void> {
     await replaceFile(join(this.manifests, 'cluster.yaml'), text);
   }
 
+  #text(more: Fields): string {
+    return configText({ junction: { stateDir: '', apiSocket: this.socket }, ...more });
+  }
+
   async write(more: Fields = {}): Promise<void> {
-    await replaceFile(this.file, configText(more));
+    await replaceFile(this.file, this.#text(more));
   }
 
   /** As kubelet puts a ConfigMap into a volume: the file is a link through a link, and the inner one is swapped. */
   async writeAsVolume(version: string, more: Fields = {}): Promise<void> {
     const contents = join(this.directory, `..${version}`);
     await mkdir(contents);
-    await writeFile(join(contents, 'config.conf'), configText(more));
+    await writeFile(join(contents, 'config.conf'), this.#text(more));
     const next = join(this.directory, '..data_tmp');
     await symlink(`..${version}`, next);
     await rename(next, join(this.directory, '..data'));
@@ -83,7 +93,12 @@ export class Configured {
       `--manifests=${this.manifests}`,
       ...flags,
     ]);
-    await this.#program.serves();
+    await startedAndApplied(this.#program, this.socket);
+  }
+
+  /** Waits until everything is in the kernel. */
+  async applied(): Promise<void> {
+    await applied(this.socket);
   }
 
   async close(): Promise<void> {
