@@ -1,190 +1,183 @@
 /**
- * Notices when firewalld has flushed our rules: it does so whenever it starts or reloads.
+ * Notices when firewalld has flushed our rules: it does so whenever it starts or reloads, and says so on D-Bus.
  *
- * The canary notices the same within a sync period; this notices at once. A machine without firewalld or without
- * D-Bus loses nothing.
+ * The canary notices the same within a sync period; this notices at once. A machine without firewalld or without D-Bus
+ * loses nothing. A client of our own, because a general library brings XML parsers into a process that runs as root.
  */
+import { existsSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
 import type { Log } from '../log/log.ts';
 import type { Clock } from '../time/clock.ts';
 import { systemClock } from '../time/systemClock.ts';
-import { systemBusPaths, BUS, DbusConnection, DbusError } from './dbus/connection.ts';
-import type { DbusMessage } from './dbus/codec.ts';
+import { type DbusMessage, decodeMessage, encodeMessage } from './dbusMessage.ts';
 
-export const FIREWALLD = {
-  destination: 'org.fedoraproject.FirewallD1',
-  path: '/org/fedoraproject/FirewallD1',
-  interface: 'org.fedoraproject.FirewallD1',
-} as const;
-
-const FIRST_RETRY_MS = 1000;
-const LAST_RETRY_MS = 60_000;
-
-type FirewalldState =
-  | 'stopped'
-  | 'connecting'
-  /** There is no bus; it is looked for now and then. */
-  | 'absent'
-  | 'listening';
+const BUS = 'org.freedesktop.DBus';
+const FIREWALLD = 'org.fedoraproject.FirewallD1';
+const USUAL_BUS = 'unix:path=/run/dbus/system_bus_socket;unix:path=/var/run/dbus/system_bus_socket';
+/** Without naming a user: the bus sees who we are, and in a user namespace it sees another number than we do. */
+const AUTHENTICATION = '\0AUTH EXTERNAL\r\nDATA\r\nBEGIN\r\n';
+const SIGNALS = [
+  `type='signal',sender='${BUS}',interface='${BUS}',member='NameOwnerChanged',arg0='${FIREWALLD}'`,
+  `type='signal',sender='${FIREWALLD}',interface='${FIREWALLD}',member='Reloaded'`,
+];
+const MIN_RETRY_MS = 1000;
+const MAX_RETRY_MS = 60_000;
+const TIMEOUT_MS = 25_000;
 
 interface FirewalldOptions {
   /** Our rules are deleted, or may be: everything is to be written again. */
   readonly onReload: (why: string) => void;
-  readonly log: Pick<Log, 'info' | 'verbose'>;
-  /** Where the bus may listen; else what the environment says, or the usual places. */
-  readonly busPaths?: readonly string[] | undefined;
+  readonly log: Pick<Log, 'verbose'>;
+  /** In the form of DBUS_SYSTEM_BUS_ADDRESS, which counts unless this is given. */
+  readonly busAddress?: string | undefined;
   readonly clock?: Clock | undefined;
 }
 
 export class FirewalldListener {
   readonly #options: FirewalldOptions;
   readonly #clock: Clock;
-  state: FirewalldState = 'stopped';
-  #connection: DbusConnection | undefined;
-  #retryMs = FIRST_RETRY_MS;
-  #cancelRetry: (() => void) | undefined;
-  #loggedAbsent = false;
-  /** What was missed while nobody listened cannot be known. */
-  #missedSignals = false;
-  /** The unique name of firewalld's own connection. */
-  #owner: string | undefined;
-  /** Of this start: what still runs for an earlier one is void. */
-  #life = 0;
+  #socket: Socket | undefined;
+  #unread: Buffer = Buffer.alloc(0);
+  #isAuthenticated = false;
+  #serial = 0;
+  /** Of the call whose answer says that a starting firewalld has written its rules. */
+  #asked: number | undefined;
+  #listeningSince: number | undefined;
+  #wasLost = false;
+  #retryMs = MIN_RETRY_MS;
+  #cancelTimer = (): void => undefined;
+  #onceTried = (): void => undefined;
 
   constructor(options: FirewalldOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
   }
 
-  /** Resolves after the first attempt, also when it has failed. */
-  async start(): Promise<void> {
-    if (this.state !== 'stopped') return;
-    this.#missedSignals = false;
-    this.#retryMs = FIRST_RETRY_MS;
-    await this.#connect(++this.#life);
+  /** Resolves when the bus has been looked for once. */
+  start(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onceTried = resolve;
+      this.#connect();
+    });
+  }
+
+  #connect(): void {
+    const { busAddress = process.env['DBUS_SYSTEM_BUS_ADDRESS'] || USUAL_BUS } = this.#options;
+    const socket = connect({ path: socketPath(busAddress) });
+    this.#socket = socket;
+    this.#unread = Buffer.alloc(0);
+    this.#isAuthenticated = false;
+    this.#serial = 0;
+    socket.on('data', (chunk: Buffer) => this.#receive(chunk));
+    socket.on('error', (error) => this.#lost(error));
+    socket.on('close', () => this.#lost(new Error('the bus closed the connection')));
+    this.#after(TIMEOUT_MS, () => this.#lost(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)));
+    socket.write(AUTHENTICATION);
+    const bus = { destination: BUS, path: '/org/freedesktop/DBus', interface: BUS };
+    this.#call({ ...bus, member: 'Hello', body: [] });
+    for (const rule of SIGNALS) this.#call({ ...bus, member: 'AddMatch', body: [rule] });
   }
 
   stop(): void {
-    this.#life += 1;
-    this.state = 'stopped';
-    this.#cancelRetry?.();
-    this.#connection?.close();
-    this.#connection = undefined;
-    this.#owner = undefined;
+    this.#cancelTimer();
+    this.#socket?.removeAllListeners().on('error', () => undefined);
+    this.#socket?.destroy();
+    this.#asked = undefined;
+    this.#onceTried();
   }
 
-  async #connect(life: number): Promise<void> {
-    this.state = 'connecting';
+  #lost(err: Error): void {
+    this.stop();
+    const consequence = 'a reload of firewalld is noticed by the periodic checks only';
+    if (!this.#wasLost) this.#options.log.verbose(1, 'No D-Bus system bus', { err, consequence });
+    this.#wasLost = true;
+    const lasted = this.#listeningSince === undefined ? 0 : this.#clock.now() - this.#listeningSince;
+    this.#listeningSince = undefined;
+    if (lasted > MAX_RETRY_MS) this.#retryMs = MIN_RETRY_MS;
+    this.#after(this.#retryMs, () => this.#connect());
+    this.#retryMs = Math.min(this.#retryMs * 2, MAX_RETRY_MS);
+  }
+
+  /** In place of what was waited for before. */
+  #after(delayMs: number, act: () => void): void {
+    this.#cancelTimer();
+    this.#cancelTimer = this.#clock.schedule(delayMs, act);
+  }
+
+  #call(call: Omit<DbusMessage, 'type' | 'serial'>): number {
+    this.#serial += 1;
+    this.#socket?.write(encodeMessage({ ...call, type: 'call', serial: this.#serial }));
+    return this.#serial;
+  }
+
+  #receive(chunk: Buffer): void {
+    this.#unread = Buffer.concat([this.#unread, chunk]);
     try {
-      const connection = await this.#open(life);
-      if (life !== this.#life) {
-        connection.close();
-        return;
+      this.#isAuthenticated ||= this.#isAccepted();
+      if (!this.#isAuthenticated) return;
+      for (let next = decodeMessage(this.#unread); next; next = decodeMessage(this.#unread)) {
+        this.#unread = this.#unread.subarray(next.bytes);
+        this.#take(next.message);
       }
-      this.#connection = connection;
-      await this.#subscribe(connection);
-      if (connection.closed) throw connection.closed;
     } catch (error) {
-      if (life === this.#life) this.#retry(life, error);
-      return;
+      this.#lost(error instanceof Error ? error : new Error(String(error)));
     }
-    if (life !== this.#life) return;
-    this.state = 'listening';
-    this.#retryMs = FIRST_RETRY_MS;
-    this.#loggedAbsent = false;
-    this.#options.log.verbose(1, 'Listening for reloads of firewalld', {
-      running: this.#owner !== undefined,
-    });
-    if (this.#missedSignals && this.#owner !== undefined) await this.#reloadWhenReady('missed signals', life);
-    this.#missedSignals = false;
   }
 
-  async #open(life: number): Promise<DbusConnection> {
-    let failure: unknown = new Error('DBUS_SYSTEM_BUS_ADDRESS names no unix socket');
-    for (const path of this.#options.busPaths ?? systemBusPaths()) {
-      try {
-        return await DbusConnection.open(path, {
-          onMessage: (message) => {
-            if (life === this.#life) this.#onMessage(message, life);
-          },
-          onClosed: (reason) => {
-            if (life === this.#life && this.state === 'listening') this.#retry(life, reason);
-          },
-        });
-      } catch (error) {
-        failure = error;
-      }
-    }
-    throw failure;
+  /** The bus asks for data, which it has already been sent, and then accepts or rejects. */
+  #isAccepted(): boolean {
+    const [lines, reply] = /^(?:DATA[^\n]*\n)?((?!DATA)[^\n]+)\n/.exec(this.#unread.toString('latin1')) ?? [];
+    if (lines === undefined || reply === undefined) return false;
+    if (!reply.startsWith('OK')) throw new Error(`the bus refused us: ${reply.trim()}`);
+    this.#unread = this.#unread.subarray(lines.length);
+    return true;
   }
 
-  /** The owner before its signals: a signal counts only if the owner sent it. */
-  async #subscribe(connection: DbusConnection): Promise<void> {
-    const addMatch = (rule: string): Promise<unknown> =>
-      connection.call({ ...BUS, member: 'AddMatch', signature: 's', args: [rule] });
-    await addMatch(
-      `type='signal',sender='${BUS.destination}',path='${BUS.path}',interface='${BUS.interface}',member='NameOwnerChanged',arg0='${FIREWALLD.destination}'`,
-    );
-    const owner = await ownerOf(connection, FIREWALLD.destination);
-    this.#owner ??= owner; // not over what a signal has said since
-    await addMatch(
-      `type='signal',sender='${FIREWALLD.destination}',path='${FIREWALLD.path}',interface='${FIREWALLD.interface}',member='Reloaded'`,
-    );
+  #take(message: DbusMessage): void {
+    const { type, replySerial, body } = message;
+    if (type === 'signal') this.#takeSignal(message);
+    else if (replySerial !== undefined && replySerial === this.#asked) this.#reload('firewalld started');
+    else if (type === 'error') throw new Error(`the bus answered ${String(body[0])}`);
+    else if (replySerial === 1 + SIGNALS.length) this.#listening();
   }
 
-  /** Anybody may send us a signal by our own name, so what it says of itself is not enough. */
-  #onMessage(message: DbusMessage, life: number): void {
-    if (message.type !== 'signal') return;
-    const { sender, interface: from, member, body } = message;
-    if (sender === BUS.destination && member === 'NameOwnerChanged' && body[0] === FIREWALLD.destination) {
-      const owner = String(body[2] ?? '');
-      this.#owner = owner === '' ? undefined : owner;
-      if (this.#owner !== undefined) void this.#reloadWhenReady('firewalld started', life);
-    } else if (sender === this.#owner && from === FIREWALLD.interface && member === 'Reloaded') {
-      this.#reload('firewalld reloaded');
-    }
+  #listening(): void {
+    this.#cancelTimer();
+    this.#options.log.verbose(1, 'Listening for reloads of firewalld');
+    this.#listeningSince = this.#clock.now();
+    this.#onceTried();
+    // What was sent while nobody listened cannot be known.
+    if (this.#wasLost) this.#reload('missed signals');
+    this.#wasLost = false;
+  }
+
+  /** The bus passes on signals of firewalld's alone, but for those that somebody addresses to us by our own name. */
+  #takeSignal({ destination, sender, interface: from, member, body }: DbusMessage): void {
+    if (destination !== undefined) return;
+    if (sender === BUS && member === 'NameOwnerChanged' && body[2] !== '') this.#askStarting();
+    else if (from === FIREWALLD && member === 'Reloaded') this.#reload('firewalld reloaded');
   }
 
   /** A starting firewalld has its name before it has flushed the rules, and answers calls after. */
-  async #reloadWhenReady(why: string, life: number): Promise<void> {
-    try {
-      await this.#connection?.call({ ...FIREWALLD, member: 'getDefaultZone' });
-    } catch {
-      // Whatever the answer: it has come, or has taken too long to wait for.
-    }
-    if (life === this.#life) this.#reload(why);
+  #askStarting(): void {
+    const path = '/org/fedoraproject/FirewallD1';
+    const call = { destination: FIREWALLD, path, interface: FIREWALLD, member: 'getDefaultZone', body: [] };
+    this.#asked = this.#call(call);
+    this.#after(TIMEOUT_MS, () => this.#reload('firewalld started'));
   }
 
   #reload(why: string): void {
-    this.#options.log.info('Writing all rules again, because firewalld may have removed them', { why });
-    this.#options.onReload(why);
-  }
-
-  #retry(life: number, error: unknown): void {
-    if (this.state === 'listening') {
-      this.#options.log.verbose(1, 'Lost the D-Bus system bus; connecting again', { err: error });
-    } else if (!this.#loggedAbsent) {
-      this.#loggedAbsent = true;
-      this.#options.log.verbose(1, 'Could not connect to D-Bus system bus', {
-        err: error,
-        consequence: 'a reload of firewalld is noticed by the periodic checks only',
-      });
+    if (why === 'firewalld started') {
+      this.#cancelTimer();
+      this.#asked = undefined;
     }
-    this.#connection?.close();
-    this.#connection = undefined;
-    this.#owner = undefined;
-    this.#missedSignals = true;
-    this.state = 'absent';
-    this.#cancelRetry = this.#clock.schedule(this.#retryMs, () => void this.#connect(life));
-    this.#retryMs = Math.min(this.#retryMs * 2, LAST_RETRY_MS);
+    this.#options.onReload(why);
   }
 }
 
-async function ownerOf(connection: DbusConnection, name: string): Promise<string | undefined> {
-  try {
-    const [owner] = await connection.call({ ...BUS, member: 'GetNameOwner', signature: 's', args: [name] });
-    return typeof owner === 'string' ? owner : undefined;
-  } catch (error) {
-    if (error instanceof DbusError) return undefined; // nobody has the name
-    throw error;
-  }
+/** The first socket that is there; of other transports nothing is known. */
+function socketPath(address: string): string {
+  const entries = [...address.matchAll(/(?:^|;)unix:(?:[^;]*,)?path=([^,;]*)/g)];
+  const paths = entries.map(([, path = '']) => decodeURIComponent(path));
+  return paths.find((path) => existsSync(path)) ?? paths[0] ?? '/nonexistent';
 }

@@ -1,7 +1,8 @@
 /** Against a real dbus-daemon. */
 import { spawnSync } from 'node:child_process';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { BUS, DbusConnection } from '../../src/system/dbus/connection.ts';
 import { FirewalldListener } from '../../src/system/firewalld.ts';
 import { FakeClock } from '../time/fakeClock.ts';
 import { bundle } from './support/bundle.ts';
@@ -22,10 +23,10 @@ beforeEach(async (context) => {
   reloads = [];
   logged = [];
   listener = new FirewalldListener({
-    busPaths: ['/nosuch/bus', bus.path],
+    busAddress: `tcp:host=localhost;unix:path=/nosuch/bus;unix:guid=1,path=${bus.path}`,
     clock,
     onReload: (why) => reloads.push(why),
-    log: { info: () => undefined, verbose: (level, message) => logged.push(`V${level} ${message}`) },
+    log: { verbose: (level, message) => logged.push(`V${level} ${message}`) },
   });
 });
 
@@ -44,20 +45,27 @@ async function startFirewalld(options?: {
   return firewalld;
 }
 
-/** What was sent before has arrived everywhere: a call of our own goes after it. */
-async function passed({ connection }: FakeFirewalld): Promise<void> {
-  await connection.call({ ...BUS, member: 'GetId' });
-  await new Promise((resolve) => {
-    setTimeout(resolve, 50);
-  });
+const LISTENING = 'V1 Listening for reloads of firewalld';
+const LOST = 'V1 No D-Bus system bus';
+
+async function startListening(): Promise<void> {
+  logged.length = 0;
+  await listener.start();
+  expect(logged).toEqual([LISTENING]);
 }
 
-async function uniqueNames({ connection }: FakeFirewalld): Promise<readonly string[]> {
+/** What was sent before has arrived: a signal of firewalld goes after it. */
+async function passed(firewalld: FakeFirewalld): Promise<void> {
+  const before = reloads.length;
+  firewalld.reloaded();
+  await expect.poll(() => reloads.length).toBeGreaterThan(before);
+}
+
+async function uniqueNames({ peer }: FakeFirewalld): Promise<readonly string[]> {
   const names: string[] = [];
   for (let number = 0; number < 20; number++) {
     const name = `:1.${number}`;
-    const [has] = await connection.call({ ...BUS, member: 'NameHasOwner', signature: 's', args: [name] });
-    if (has === true) names.push(name);
+    if ((await peer.askBus('NameHasOwner', name))[0] === 1) names.push(name);
   }
   return names;
 }
@@ -65,8 +73,7 @@ async function uniqueNames({ connection }: FakeFirewalld): Promise<readonly stri
 describe('firewalld', () => {
   it('is heard when it reloads', async () => {
     const firewalld = await startFirewalld();
-    await listener.start();
-    expect(listener.state).toBe('listening');
+    await startListening();
     expect(reloads).toEqual([]); // it ran before us
     firewalld.reloaded();
     firewalld.reloaded();
@@ -74,7 +81,7 @@ describe('firewalld', () => {
   });
 
   it('is heard when it starts, but only when it has flushed the rules and answers', async () => {
-    await listener.start();
+    await startListening();
     const firewalld = await startFirewalld({ slow: true });
     await expect.poll(() => firewalld.questions).toBe(1);
     expect(reloads).toEqual([]);
@@ -86,125 +93,147 @@ describe('firewalld', () => {
 
   it('that ends takes no rules with it', async () => {
     const firewalld = await startFirewalld();
-    await listener.start();
+    await startListening();
     firewalld.stop();
     const next = await startFirewalld({ named: false });
-    await passed(next);
-    expect(reloads).toEqual([]);
     await next.takeName();
     await expect.poll(() => reloads).toEqual(['firewalld started']);
+    await passed(next);
+    expect(reloads).toEqual(['firewalld started', 'firewalld reloaded']);
   });
 
   it('that dies while it starts is written for all the same', async () => {
-    await listener.start();
+    await startListening();
     const firewalld = await startFirewalld({ slow: true });
     await expect.poll(() => firewalld.questions).toBe(1);
     firewalld.stop();
     await expect.poll(() => reloads).toEqual(['firewalld started']);
   });
 
+  it('that does not answer is not waited for without end', async () => {
+    await startListening();
+    const firewalld = await startFirewalld({ slow: true });
+    await expect.poll(() => firewalld.questions).toBe(1);
+    await clock.advance(25_000);
+    expect(reloads).toEqual(['firewalld started']);
+  });
+
   it('is not whoever says so, to everybody or to us alone', async () => {
-    await startFirewalld();
-    await listener.start();
+    const firewalld = await startFirewalld();
+    await startListening();
     const impostor = await startFirewalld({ named: false });
     impostor.reloaded();
     for (const name of await uniqueNames(impostor)) impostor.reloaded(name);
-    await passed(impostor);
-    expect(reloads).toEqual([]);
+    await impostor.peer.askBus('GetId');
+    await passed(firewalld);
+    expect(reloads).toEqual(['firewalld reloaded']);
   });
 
   it('is no longer heard after stop', async () => {
     const firewalld = await startFirewalld();
-    await listener.start();
+    await startListening();
     listener.stop();
     firewalld.reloaded();
+    await firewalld.peer.askBus('GetId');
+    expect(clock.pending).toBe(0);
+    await startListening();
     await passed(firewalld);
-    expect(reloads).toEqual([]);
-    expect([listener.state, clock.pending]).toEqual(['stopped', 0]);
-    await listener.start();
-    firewalld.reloaded();
-    await expect.poll(() => reloads).toEqual(['firewalld reloaded']);
+    expect(reloads).toEqual(['firewalld reloaded']);
   });
 });
 
 describe('a bus', () => {
-  it('that is not there is no trouble, and is told of once', async () => {
-    await bus.stop();
-    await listener.start();
-    expect(listener.state).toBe('absent');
-    for (let attempt = 0; attempt < 3; attempt++) {
-      await clock.advance(60_000);
-      await expect.poll(() => clock.pending).toBe(1);
-    }
-    expect(logged).toEqual(['V1 Could not connect to D-Bus system bus']);
-    expect(reloads).toEqual([]);
-  });
-
-  it('that is not there is looked for less and less often', async () => {
+  it('that is not there is no trouble, is told of once, and is looked for less and less often', async () => {
     await bus.stop();
     await listener.start();
     const waits: number[] = [];
     for (let attempt = 0; attempt < 8; attempt++) {
-      const before = clock.now();
-      while (clock.pending > 0) await clock.advance(1000);
-      waits.push((clock.now() - before) / 1000);
-      await expect.poll(() => clock.pending).toBe(1);
+      // The wait for an answer, and then the one until the next attempt.
+      await expect.poll(() => clock.soonest - clock.now()).not.toBe(25_000);
+      waits.push((clock.soonest - clock.now()) / 1000);
+      await clock.advance(clock.soonest - clock.now());
     }
     expect(waits).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
-  });
-
-  it('that comes later is found, and rules are written if firewalld is on it', async () => {
-    await bus.stop();
-    await listener.start();
-    await bus.start();
-    await startFirewalld();
-    await clock.advance(1000);
-    await expect.poll(() => reloads).toEqual(['missed signals']);
-    expect(listener.state).toBe('listening');
-  });
-
-  it('that restarts is found again; without firewalld nothing is written', async () => {
-    await listener.start();
-    await bus.stop();
-    await expect.poll(() => listener.state).toBe('absent');
-    await bus.start();
-    await clock.advance(1000);
-    await expect.poll(() => listener.state).toBe('listening');
+    expect(logged).toEqual([LOST]);
     expect(reloads).toEqual([]);
-    await startFirewalld();
-    await expect.poll(() => reloads).toEqual(['firewalld started']);
+  });
+
+  it('that comes later, or restarts, is found, and everything is written once', async () => {
+    await bus.stop();
+    await listener.start();
+    for (const wait of [1000, 2000]) {
+      await expect.poll(() => logged).toEqual([LOST]);
+      await bus.start();
+      await expect.poll(() => clock.soonest - clock.now()).toBe(wait);
+      await clock.advance(wait);
+      await expect.poll(() => reloads).toEqual(['missed signals']);
+      expect(logged.splice(0)).toEqual([LOST, LISTENING]);
+      reloads.length = 0;
+      await bus.stop();
+    }
+    await bus.start();
+    await clock.advance(4000);
+    const firewalld = await startFirewalld();
+    await expect.poll(() => reloads).toEqual(['missed signals', 'firewalld started']);
+    await passed(firewalld);
   });
 
   it('that is gone is not looked for after stop', async () => {
-    await listener.start();
+    await startListening();
     await bus.stop();
-    await expect.poll(() => listener.state).toBe('absent');
+    await expect.poll(() => clock.pending).toBe(1);
     listener.stop();
-    expect([listener.state, clock.pending]).toEqual(['stopped', 0]);
+    expect(clock.pending).toBe(0);
   });
 
-  it('answers an error to a call that nobody can take', async () => {
-    const { connection } = await startFirewalld({ named: false });
-    const call = connection.call({ destination: 'no.such.Name', path: '/', interface: 'a.b', member: 'C' });
-    await expect(call).rejects.toMatchObject({ errorName: 'org.freedesktop.DBus.Error.NameHasNoOwner' });
+  it.each([
+    ['refuses us', 'REJECTED EXTERNAL\r\n', 'the bus refused us: REJECTED EXTERNAL'],
+    ['sends something else', `OK 1\r\n${'GET / HTTP/1.1'.padEnd(100)}`, 'the bus sent no D-Bus message'],
+    [
+      'sends a message without end',
+      `OK 1\r\nl\u0004\0\u0001${'\x7f'.repeat(12)}`,
+      'the bus sent a message of',
+    ],
+    ['closes', '', 'the bus closed the connection'],
+  ])('that %s is tried again later', async (_, answer, reason) => {
+    const path = join(bus.directory, 'broken');
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.end(answer, 'latin1');
+    });
+    await new Promise<void>((resolve) => server.listen(path, resolve));
+    const errors: string[] = [];
+    const log = {
+      verbose: (_level: number, message: string, fields: Record<string, unknown> = {}) =>
+        errors.push(`${message}: ${String(fields.err)}`),
+    };
+    const broken = new FirewalldListener({
+      busAddress: `unix:path=${path}`,
+      clock,
+      log,
+      onReload: (why) => reloads.push(why),
+    });
+    await broken.start();
+    expect(errors.join()).toContain(`No D-Bus system bus: Error: ${reason}`);
+    expect(clock.pending).toBe(1);
+    broken.stop();
+    server.close();
+    expect(reloads).toEqual([]);
   });
 
-  it('does not keep us waiting for one that never answers', async () => {
-    const silent = await startFirewalld({ slow: true });
-    const { connection } = await startFirewalld({ named: false });
-    const call = connection.call(
-      {
-        destination: 'org.fedoraproject.FirewallD1',
-        path: '/',
-        interface: 'org.fedoraproject.FirewallD1',
-        member: 'getDefaultZone',
-      },
-      50,
-    );
-    await expect(call).rejects.toThrow(/no answer from org.fedoraproject.FirewallD1 .* within 50 ms/);
-    expect(silent.questions).toBe(1);
-    connection.close();
-    await expect(connection.call({ ...BUS, member: 'GetId' })).rejects.toThrow('the connection was closed');
+  it('that accepts and says nothing is given up', async () => {
+    const path = join(bus.directory, 'silent');
+    const server = createServer(() => undefined);
+    await new Promise<void>((resolve) => server.listen(path, resolve));
+    const log = { verbose: (_level: number, message: string) => logged.push(message) };
+    const busAddress = `unix:path=${path}`;
+    const silent = new FirewalldListener({ busAddress, clock, log, onReload: (why) => reloads.push(why) });
+    const started = silent.start();
+    await clock.advance(25_000);
+    await started;
+    expect(logged).toEqual(['No D-Bus system bus']);
+    silent.stop();
+    server.close();
   });
 
   /** As a container with user namespaces has it: we are nobody to ourselves, and somebody to the bus. */
@@ -212,35 +241,15 @@ describe('a bus', () => {
     if (spawnSync('unshare', ['--user', 'true']).status !== 0)
       context.skip('no user namespace can be made here');
     const script = await bundle(
-      'dbus',
-      `import { DbusConnection } from './src/system/dbus/connection.ts';
-       const ignore = () => undefined;
-       const bus = await DbusConnection.open(process.argv[2], { onMessage: ignore, onClosed: ignore });
-       console.log('connected as', process.getuid());
-       bus.close();`,
+      'firewalld',
+      `import { FirewalldListener } from './src/system/firewalld.ts';
+       const verbose = (_, message) => { console.log(message, process.getuid()); listener.stop(); };
+       const listener = new FirewalldListener({ log: { verbose }, onReload: () => undefined, busAddress: process.argv[2] });
+       await listener.start();`,
     );
-    const { stdout } = spawnSync('unshare', ['--user', process.execPath, script, bus.path], {
+    const { stdout } = spawnSync('unshare', ['--user', process.execPath, script, `unix:path=${bus.path}`], {
       encoding: 'utf8',
     });
-    expect(stdout).toBe('connected as 65534\n');
-  });
-
-  it('that closes in the middle of a call fails it', async () => {
-    const closed: string[] = [];
-    const connection = await DbusConnection.open(bus.path, {
-      onMessage: () => undefined,
-      onClosed: ({ message }) => closed.push(message),
-    });
-    await startFirewalld({ slow: true });
-    const call = connection.call({
-      destination: 'org.fedoraproject.FirewallD1',
-      path: '/',
-      interface: 'org.fedoraproject.FirewallD1',
-      member: 'getDefaultZone',
-    });
-    const outcome = call.catch((error: unknown) => String(error));
-    await bus.stop();
-    expect(await outcome).toMatch(/the bus closed the connection|ECONNRESET/);
-    expect(closed).toHaveLength(1);
+    expect(stdout).toBe('Listening for reloads of firewalld 65534\n');
   });
 });

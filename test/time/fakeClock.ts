@@ -26,6 +26,11 @@ export class FakeClock implements Clock {
     return () => this.#timers.delete(timer);
   }
 
+  /** When the next timer fires; infinite where there is none. */
+  get soonest(): number {
+    return Math.min(...Array.from(this.#timers, ({ at }) => at));
+  }
+
   get pending(): number {
     return this.#timers.size;
   }
