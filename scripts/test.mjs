@@ -20,20 +20,10 @@ const CHECKS = {
   'Checking types of the page': ['tsc', '--noEmit', '-p', 'page'],
   Linting: ['oxlint', '--type-aware', '--deny-warnings', 'src', 'lab', 'page', 'test', 'bench', 'scripts'],
   'Checking the format': ['biome', 'format'],
-  'Checking imports': ['../../scripts/layers.mjs'],
+  'Checking imports': ['node', 'scripts/layers.mjs'],
   'Looking for code without users': ['knip', '--production', '--include', 'files,exports,types,duplicates'],
-  'Looking for copies': [
-    'jscpd',
-    '--min-lines',
-    '10',
-    '--min-tokens',
-    '60',
-    '--exit-code',
-    '1',
-    'src',
-    'page',
-  ],
-  'Checking samples and links in docs': ['../../scripts/docs.mjs', '--check'],
+  'Looking for copies': ['jscpd', '--min-lines=10', '--min-tokens=60', '--exit-code=1', 'src', 'page'],
+  'Checking samples and links in docs': ['node', 'scripts/docs.mjs', '--check'],
 };
 
 const NOT_SHIP = ['--project=!ship'];
@@ -112,7 +102,8 @@ async function runChecks(checks) {
   let failures = 0;
   for (const [label, [program, ...rest]] of Object.entries(checks)) {
     try {
-      await step(label, () => runQuietly([join(ROOT, 'node_modules/.bin', program), ...rest]));
+      const path = program === 'node' ? process.execPath : join(ROOT, 'node_modules/.bin', program);
+      await step(label, () => runQuietly([path, ...rest]));
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
       console.error(`\n${error.message}`);

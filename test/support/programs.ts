@@ -1,12 +1,13 @@
 /** Before the tests: what they run in other processes and in guests, bundled once, beside the programs of the build. */
-import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** The command line, as the build made it. */
 export const JUNCTION = join(ROOT, 'dist/junction.js');
 /** Below node_modules, so that koffi is found. */
-const FOLDER = join(ROOT, 'node_modules/.cache/junction-tests', `programs-${process.pid}`);
+const CACHE = join(ROOT, 'node_modules/.cache/junction-tests');
+const FOLDER = join(CACHE, `programs-${process.pid}`);
 const BUILT = ['junction.js', 'lab-agent.js', 'netlink-worker.js'];
 
 const ENTRY_POINTS = {
@@ -25,6 +26,7 @@ export async function setup(): Promise<(() => void) | undefined> {
   process.env['JUNCTION_TEST_PROGRAMS'] = FOLDER;
   if (!existsSync(JUNCTION)) throw new Error('Build first: npm run build');
   const { build } = await import('esbuild');
+  removeLeftovers();
   mkdirSync(FOLDER, { recursive: true });
   writeFileSync(join(FOLDER, 'package.json'), '{ "type": "module" }');
   await build({
@@ -42,6 +44,14 @@ export async function setup(): Promise<(() => void) | undefined> {
   // The server's own text looks for them beside itself.
   symlinkSync(join(ROOT, 'test/support/apiServer/certs'), join(FOLDER, 'certs'));
   return () => rmSync(FOLDER, { recursive: true, force: true });
+}
+
+/** Of runs that were killed. */
+function removeLeftovers(): void {
+  for (const name of existsSync(CACHE) ? readdirSync(CACHE) : []) {
+    const [, pid] = /^programs-(\d+)$/.exec(name) ?? [];
+    if (pid !== undefined && !existsSync(`/proc/${pid}`)) rmSync(join(CACHE, name), { recursive: true });
+  }
 }
 
 /** The path of one of them. */

@@ -76,7 +76,7 @@ class World {
   }
 
   start(): Promise<readonly string[]> {
-    return this.tick(() => this.monitor.start());
+    return this.tick(() => void this.monitor.start());
   }
 
   flush(...tables: readonly string[]): void {

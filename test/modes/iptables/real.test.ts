@@ -129,7 +129,7 @@ describe.each(CASES)('$variant, $family', ({ variant, family }) => {
       },
       log: { info: (message) => events.push(message), warn: (message) => events.push(message) },
     });
-    monitor.start();
+    void monitor.start();
     while ((await state(client, 'filter', 'KUBE-PROXY-CANARY')) !== 'present') await sleep(10);
     await sleep(150);
     expect(events).toEqual([]);
