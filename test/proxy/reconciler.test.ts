@@ -1,4 +1,4 @@
-/** When what changed is enough, and when the kernel has to be read. */
+/** Which changes are written before the kernel is read; what the contract of the modes cannot tell from outside. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { ServicePortId } from '../../src/model/serviceTracker.ts';
 import type { ServicePortPlan } from '../../src/plan/types.ts';
@@ -10,7 +10,6 @@ const planOf = (id: string): ServicePortPlan => ({ id }) as never;
 class Part extends Reconciler<string, WithServicePorts> {
   readonly servicePorts = new Map<ServicePortId, ServicePortPlan>();
   readonly calls: string[] = [];
-  readonly refuses = new Set<ServicePortId>();
   onResync = (): void => {};
   apply: (changes: Changes<string, WithServicePorts>) => Promise<boolean> = (changes) => this.#apply(changes);
 
@@ -20,13 +19,12 @@ class Part extends Reconciler<string, WithServicePorts> {
     return true;
   }
 
-  async resync({ plan, unwritten, isSettled, report }: Resync<string, WithServicePorts>): Promise<void> {
+  async resync({ plan, unwritten, isSettled }: Resync<string, WithServicePorts>): Promise<void> {
     const own = unwritten ? [...unwritten].join() : 'anything';
     this.calls.push(
       `resync ${[...plan.servicePorts.keys()].join()} (${own})${isSettled ? '' : ' unsettled'}`,
     );
     this.onResync();
-    for (const id of this.refuses) report.refused.set(id, new Error('EINVAL'));
   }
 
   sync(ids: readonly ServicePortId[], options = 'options'): Promise<SyncReport> {
@@ -41,11 +39,6 @@ describe('a reconciler', () => {
   beforeEach(async () => {
     part = new Part();
     await part.sync(['a', 'b']);
-  });
-
-  test('reads the kernel at the start', () => {
-    expect(part.calls).toEqual(['resync a,b (anything) unsettled']);
-    expect(part.attempt).toBe('full');
   });
 
   test('writes what changed after that', async () => {
@@ -91,18 +84,6 @@ describe('a reconciler', () => {
     expect(part.calls).toEqual(['resync a,b,c (anything) unsettled']);
     await part.sync([], 'others');
     expect(part.calls).toEqual(['resync a,b,c (anything)']);
-  });
-
-  test('tries again what was refused, until it is taken', async () => {
-    part.refuses.add('b');
-    part.requestFull();
-    expect((await part.sync([])).refused.size).toBe(1);
-    await part.sync([]);
-    expect(part.calls).toEqual(['resync a,b (anything) unsettled']);
-    part.refuses.clear();
-    await part.sync([]);
-    await part.sync(['c']);
-    expect(part.calls).toEqual(['apply c']);
   });
 });
 

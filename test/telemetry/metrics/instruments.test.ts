@@ -77,24 +77,3 @@ describe('what is shown', () => {
     expect(parseExposition(text)[0]?.samples[0]?.labels).toEqual([['l', value]]);
   });
 });
-
-describe('the checker of these tests', () => {
-  const good = '# HELP a x\n# TYPE a counter\na 1\n';
-  test('takes what is right', () => expect(parseExposition(good)).toHaveLength(1));
-  test.each([
-    ['a 1', 'has no end'],
-    ['# TYPE a counter\na 1\n', 'no HELP'],
-    ['# HELP a x\na 1\n', 'a sample of nothing'],
-    ['# HELP a x\n# TYPE a counter\n', 'no samples'],
-    ['# HELP a x\n# TYPE a thing\na 1\n', 'unknown type'],
-    ['# HELP a x\n# TYPE a counter\nb 1\n', 'another family'],
-    [`${good}\n`, 'not a sample'],
-    ['# HELP a x\n# TYPE a counter\na one\n', 'not a sample'],
-    ['# HELP a x\n# TYPE a counter\na{c="1",b="2"} 1\n', 'not sorted'],
-    ['# HELP a x\n# TYPE a counter\na{c="1} 1\n', 'bad labels'],
-    ['# HELP a x\n# TYPE a counter\na 1\na 1\n', 'twice'],
-    [`${good}${good}`, 'twice'],
-    [`# HELP b x\n# TYPE b counter\nb 1\n${good}`, 'not sorted'],
-    ['# HELP a x\n# TYPE a histogram\na_bucket{le="1"} 2\na_bucket{le="+Inf"} 1\n', 'less than'],
-  ])('refuses %j: %s', (text, message) => expect(() => parseExposition(text)).toThrow(message));
-});
