@@ -5,9 +5,7 @@ import { placeOf, type Route, titleOf } from './address.ts';
 import { type ApiFailure, keepToken } from './api.ts';
 import { live } from './live.ts';
 import { LiveBadge, StaleNotice, useLive } from './parts/liveBadge.tsx';
-import { ShortcutHelp } from './parts/shortcutHelp.tsx';
 import { Failed } from './parts/states.tsx';
-import { ThemeChoice } from './parts/themeChoice.tsx';
 import { openLinksHere, useRoute } from './route.ts';
 import { useAnswer } from './useAnswer.ts';
 import { NodeView } from './views/node.tsx';
@@ -94,8 +92,6 @@ function Top({ view }: { readonly view: Route['view'] }) {
         <div role="status">
           <LiveBadge state={state} node={status?.node} takenAt={takenAt(status)} />
         </div>
-        <ThemeChoice />
-        <ShortcutHelp />
       </div>
     </header>
   );

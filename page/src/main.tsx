@@ -3,10 +3,8 @@ import './parts/parts.css';
 import './frame.css';
 import { render } from 'preact';
 import { App } from './app.tsx';
-import { keepScrollPositions } from './scrollMemory.ts';
-import { keepTheme } from './theme.ts';
+import { listenForSearchKey } from './searchKey.ts';
 
-keepTheme();
-keepScrollPositions();
+listenForSearchKey();
 const root = document.getElementById('page');
 if (root) render(<App />, root);

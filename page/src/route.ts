@@ -1,7 +1,6 @@
 /** Where the page is, and how one gets elsewhere. */
 import { useEffect, useState } from 'preact/hooks';
 import { parseRoute, placeOf, type Route } from './address.ts';
-import { newEntry, noteScroll, restoreScroll } from './scrollMemory.ts';
 
 export { servicePath } from './address.ts';
 
@@ -16,10 +15,9 @@ export function go(address: string, how: 'push' | 'replace' = 'push'): void {
   flush();
   if (how === 'push') {
     const before = placeOf(parseRoute(location.pathname, location.search));
-    noteScroll();
-    history.pushState(newEntry(), '', address);
+    history.pushState(null, '', address);
     if (placeOf(parseRoute(location.pathname, location.search)) !== before) scrollTo(0, 0);
-  } else history.replaceState(history.state, '', address);
+  } else history.replaceState(null, '', address);
   dispatchEvent(new Event(CHANGED));
 }
 
@@ -32,7 +30,7 @@ export function replaceSoon(address: string): void {
 function flush(): void {
   if (!waiting) return;
   clearTimeout(waiting.timer);
-  history.replaceState(history.state, '', waiting.address);
+  history.replaceState(null, '', waiting.address);
   waiting = undefined;
 }
 
@@ -60,8 +58,6 @@ export function useRoute(): Route {
       dropWaiting();
       isBack = true;
       setRoute(read());
-      // After the view that is gone to has been drawn.
-      requestAnimationFrame(restoreScroll);
     };
     addEventListener('popstate', back);
     addEventListener(CHANGED, update);

@@ -20,32 +20,6 @@ function Icon({ children }: { readonly children: ComponentChildren }) {
   );
 }
 
-export function SunIcon() {
-  return (
-    <Icon>
-      <circle cx="8" cy="8" r="3" />
-      <path d="M8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1.1 1.1M11.9 11.9 13 13M13 3l-1.1 1.1M4.1 11.9 3 13" />
-    </Icon>
-  );
-}
-
-export function MoonIcon() {
-  return (
-    <Icon>
-      <path d="M13.5 9.6A6 6 0 0 1 6.4 2.5a6 6 0 1 0 7.1 7.1Z" />
-    </Icon>
-  );
-}
-
-export function ScreenIcon() {
-  return (
-    <Icon>
-      <rect x="1.5" y="2.5" width="13" height="8.5" rx="1.2" />
-      <path d="M5.5 14h5M8 11v3" />
-    </Icon>
-  );
-}
-
 export function SearchIcon() {
   return (
     <Icon>
