@@ -15,7 +15,7 @@ import { Proxier, type SyncOutcome } from '../proxy/proxier.ts';
 import { type FlushMonitor, SyncRunner, VERIFICATION } from '../proxy/syncRunner.ts';
 import type { SideWork } from '../proxy/openWork.ts';
 import { FamilyTelemetry } from '../proxy/telemetry.ts';
-import { concernsHeldPorts, HeldPorts, heldPortsOf } from '../system/heldPorts.ts';
+import { HeldPorts, heldPortsOf } from '../system/heldPorts.ts';
 import { failedToHoldPort, failedToStartServiceHealthcheck } from '../telemetry/events/event.ts';
 import type { EventRecorder } from '../telemetry/events/recorder.ts';
 import type { HealthState } from '../telemetry/http/health.ts';
@@ -269,7 +269,7 @@ export class FamilyRuntime {
       { what: 'flows to endpoints that are gone are being deleted', done: flows },
       { what: 'health-check node ports are being opened', done: ports },
     ];
-    const isStale = this.#heldIsStale || changes.some(concernsHeldPorts);
+    const isStale = this.#heldIsStale || changes.length > 0;
     if (this.#held && (isStale || this.#held.refused > 0)) this.#held.reconcile(heldPortsOf(plan, localIps));
     this.#heldIsStale = false;
     if (!this.#isFirst) return sideWork;

@@ -5,8 +5,9 @@
  * complaint and never gets a packet. Holding the port makes it fail instead, where its owner looks. The rules are
  * written whether or not a port can be held.
  */
-import { cidrContains, type Ip, isLoopback, type Family, parseBytes } from '../model/ip.ts';
-import type { Frontend, NodePortAddresses, Plan, PlanChange, ServicePortPlan } from '../plan/types.ts';
+import { type Ip, type Family, parseBytes } from '../model/ip.ts';
+import { answersNodePorts } from '../plan/decide.ts';
+import type { Plan } from '../plan/types.ts';
 import { type Holder, printHolder, portOwners } from './procfs.ts';
 import { errnoName, libc, SOCK_CLOEXEC, SOL_SOCKET } from './libc.ts';
 
@@ -15,18 +16,24 @@ export interface HeldPort extends PortAddress {
   readonly description: string;
 }
 
+const KINDS = { nodePort: 'node port', externalIP: 'external IP' } as const;
+
 /** Node ports, and external IPs that this machine has. SCTP is left out: loading its module is not ours to do. */
-export function heldPortsOf(plan: Plan, localIps: readonly Ip[]): readonly HeldPort[] {
-  const addresses = nodePortIps(plan.view.nodePorts, localIps);
-  const local = new Set(localIps);
+export function heldPortsOf(
+  { family, view, servicePorts }: Plan,
+  localIps: readonly Ip[],
+): readonly HeldPort[] {
+  const isAll = view.nodePorts.ranges === 'all';
+  const nodePortIps = localIps.filter((ip) => answersNodePorts(view.nodePorts, ip) && !isLinkLocal(ip));
   const ports = new Map<string, HeldPort>();
-  for (const servicePort of plan.servicePorts.values()) {
-    const { protocol } = servicePort;
+  for (const { name, protocol, frontends } of servicePorts.values()) {
     if (protocol === 'SCTP') continue;
-    for (const frontend of servicePort.frontends) {
-      for (const ip of heldIps(frontend, addresses, local)) {
-        const description = `${KINDS[frontend.kind]} of ${servicePort.name}`;
-        const held = { family: plan.family, ip, port: frontend.port, protocol, description };
+    for (const { kind, address, port } of frontends) {
+      if (kind !== 'nodePort' && kind !== 'externalIP') continue;
+      const externalIps = localIps.filter((ip) => ip === address);
+      const ips = kind === 'externalIP' ? externalIps : isAll ? ([''] as const) : nodePortIps;
+      for (const ip of ips) {
+        const held = { family, ip, port, protocol, description: `${KINDS[kind]} of ${name}` };
         ports.set(keyOf(held), held);
       }
     }
@@ -35,46 +42,9 @@ export function heldPortsOf(plan: Plan, localIps: readonly Ip[]): readonly HeldP
   return [...ports.values()].filter((held) => held.ip === '' || !ports.has(keyOf({ ...held, ip: '' })));
 }
 
-const KINDS: Readonly<Record<Frontend['kind'], string>> = {
-  clusterIP: 'cluster IP',
-  externalIP: 'external IP',
-  loadBalancerIP: 'load balancer IP',
-  nodePort: 'node port',
-};
-
-function heldIps(
-  { kind, address }: Frontend,
-  nodePortAddresses: readonly (Ip | '')[],
-  local: ReadonlySet<Ip>,
-): readonly (Ip | '')[] {
-  if (kind === 'nodePort') return nodePortAddresses;
-  return kind === 'externalIP' && address !== undefined && local.has(address) ? [address] : [];
-}
-
-function nodePortIps({ ranges, loopback }: NodePortAddresses, localIps: readonly Ip[]): readonly (Ip | '')[] {
-  if (ranges === 'all') return [''];
-  return localIps.filter(
-    (ip) =>
-      ranges.some((range) => cidrContains(range, ip)) && (loopback || !isLoopback(ip)) && !isLinkLocal(ip),
-  );
-}
-
 /** Means nothing without an interface, and cannot be bound without one. */
 function isLinkLocal(ip: Ip): boolean {
   return /^fe[89ab]/.test(ip);
-}
-
-/** Whether a change can change what is held; most are about endpoints, and cannot. */
-export function concernsHeldPorts({ previous, current }: PlanChange): boolean {
-  return outline(previous) !== outline(current);
-}
-
-function outline(servicePort: ServicePortPlan | undefined): string {
-  if (!servicePort || servicePort.protocol === 'SCTP') return '';
-  return servicePort.frontends
-    .filter(({ kind }) => kind === 'nodePort' || kind === 'externalIP')
-    .map(({ address, port }) => `${address ?? ''} ${port}`)
-    .join();
 }
 
 interface HeldPortsOptions {
@@ -84,15 +54,11 @@ interface HeldPortsOptions {
   readonly ownersOf?: ((ports: readonly PortAddress[]) => ReadonlyMap<PortAddress, Holder>) | undefined;
 }
 
-interface Refusal {
-  readonly port: HeldPort;
-  readonly errno: string;
-}
-
 export class HeldPorts {
   readonly #options: HeldPortsOptions;
   readonly #held = new Map<string, () => void>();
-  readonly #refused = new Map<string, Refusal>();
+  /** By key, why not. */
+  readonly #refused = new Map<string, string>();
 
   constructor(options: HeldPortsOptions) {
     this.#options = options;
@@ -115,33 +81,29 @@ export class HeldPorts {
       close();
       this.#held.delete(key);
     }
-    for (const key of this.#refused.keys()) {
-      if (!wanted.has(key)) this.#refused.delete(key);
-    }
-    const refusals = [...wanted].flatMap(([key, port]) => (this.#held.has(key) ? [] : this.#take(key, port)));
-    this.#report(refusals);
+    for (const key of this.#refused.keys()) if (!wanted.has(key)) this.#refused.delete(key);
+    const refusals = [...wanted].filter(([key, port]) => !this.#held.has(key) && !this.#take(key, port));
+    this.#report(refusals.map(([key, port]) => ({ port, errno: this.#refused.get(key) })));
   }
 
   close(): void {
     this.reconcile([]);
   }
 
-  /** Returns a refusal that was not reported before. */
-  #take(key: string, port: HeldPort): readonly Refusal[] {
+  /** False: refused, for a reason that was not reported before. */
+  #take(key: string, port: HeldPort): boolean {
     const result = (this.#options.bind ?? bindPort)(port);
     const before = this.#refused.get(key);
-    if (result.kind === 'bound') {
-      this.#held.set(key, result.close);
-      this.#refused.delete(key);
-      if (before) this.#options.onEvent('recovered', `${printPort(port)} is held now`);
-      return [];
+    if (result.kind === 'refused') {
+      this.#refused.set(key, result.errno);
+      return before === result.errno;
     }
-    const refusal = { port, errno: result.errno };
-    this.#refused.set(key, refusal);
-    return before?.errno === result.errno ? [] : [refusal];
+    this.#held.set(key, result.close);
+    if (this.#refused.delete(key)) this.#options.onEvent('recovered', `${printPort(port)} is held now`);
+    return true;
   }
 
-  #report(refusals: readonly Refusal[]): void {
+  #report(refusals: readonly { readonly port: HeldPort; readonly errno: string | undefined }[]): void {
     const taken = refusals.filter(({ errno }) => errno === 'EADDRINUSE').map(({ port }) => port);
     const owners = taken.length === 0 ? undefined : (this.#options.ownersOf ?? portOwners)(taken);
     for (const { port, errno } of refusals) {

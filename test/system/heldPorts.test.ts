@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import {
   type BindResult,
   type PortAddress,
-  concernsHeldPorts,
   type HeldPort,
   HeldPorts,
   heldPortsOf,
@@ -68,23 +67,6 @@ describe('what is held', () => {
     const held = heldPortsOf(made.planner, [ip('fe80::1'), ip('2001:db8::10')]);
     expect(print(held)).toEqual(['2001:db8::10:30080/TCP node port of shop/web']);
     expect(held[0]?.family).toBe('IPv6');
-  });
-});
-
-describe('a change', () => {
-  it.each([
-    ['shop/web-1 of web 8080 | 10.244.0.9', false],
-    ['shop/web 10.96.0.1 80@30080 affinity=60 ext=198.51.100.7', false],
-    ['shop/web 10.96.0.1 80@30081 ext=198.51.100.7', true],
-    ['shop/web 10.96.0.1 80@30080', true],
-    ['- shop/web', true],
-    ['shop/new 10.96.0.5 80', false],
-    ['shop/new 10.96.0.5 80@30090', true],
-  ])('%s: %s', (line, expected) => {
-    const made = cluster('shop/web 10.96.0.1 80@30080 ext=198.51.100.7');
-    const changes = made.tell(line).replan();
-    expect(changes).not.toEqual([]);
-    expect(changes.some(concernsHeldPorts)).toBe(expected);
   });
 });
 
