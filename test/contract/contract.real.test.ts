@@ -16,7 +16,7 @@ describe.each(['nftables', 'iptables-nft'] as const)('%s', (mode) => {
   test.each(casesFor(mode.split('-')[0] ?? '', 'real'))('$title', async (each) => {
     node ??= await GuestNode.start(lab(), mode, testProgram('node'));
     await node.contract('open', each.family);
-    const parts = { mode, node, host: lab().host('node1'), sender: new PacketSender(lab()) };
+    const parts = { mode, node, lab: lab(), sender: new PacketSender(lab()) };
     await expect(runCase(new RealNode(parts), each)).resolves.toBeUndefined();
   });
 });

@@ -66,6 +66,13 @@ abstract class MemorySide implements KernelSide {
     return [];
   }
 
+  /** Of the others, conntrack keeps connections whatever the rules are. */
+  async openConnections(): Promise<void> {}
+
+  async brokenConnections(): Promise<readonly string[]> {
+    return [];
+  }
+
   async endConnections(): Promise<void> {}
 }
 
@@ -260,6 +267,8 @@ class IpvsSide extends MemorySide {
   readonly mechanism = 'ipvs';
   readonly #node: FakeIpvsNode;
   readonly #rules = new Tampered();
+  /** Each is of a virtual server and one of its real servers. */
+  readonly #connections: [server: string, destination: string][] = [];
   #writer: KernelWriter | undefined;
   #world: World | undefined;
 
@@ -318,6 +327,7 @@ class IpvsSide extends MemorySide {
       case 'deleteService':
         for (const [key, { attributes }] of kernel.servers)
           if (attributes.ip === deed.clusterIP) kernel.servers.delete(key);
+        kernel.device?.addresses.delete(deed.clusterIP);
         return true;
       case 'addOwnRules':
         this.#rules.addForeign();
@@ -329,7 +339,23 @@ class IpvsSide extends MemorySide {
     return this.#rules.missing;
   }
 
+  override async openConnections(): Promise<void> {
+    for (const [server, { destinations }] of this.#node.kernel.servers)
+      for (const [key, each] of destinations) {
+        each.connections = 1;
+        this.#connections.push([server, key]);
+      }
+  }
+
+  override async brokenConnections(): Promise<readonly string[]> {
+    const { servers } = this.#node.kernel;
+    return this.#connections
+      .filter(([server, key]) => servers.get(server)?.destinations.get(key) === undefined)
+      .map(([server, key]) => `${server} ${key}`);
+  }
+
   override async endConnections(): Promise<void> {
+    this.#connections.length = 0;
     for (const { destinations } of this.#node.kernel.servers.values())
       for (const each of destinations.values()) each.connections = 0;
     await this.clock.advance(DRAIN_MS);

@@ -39,6 +39,9 @@ export interface KernelSide {
   perform(deed: Deed): Promise<boolean>;
   /** Rules of other programs that are gone. */
   missingForeign(): Promise<readonly string[]>;
+  /** Every endpoint has one. */
+  openConnections(): Promise<void>;
+  brokenConnections(): Promise<readonly string[]>;
   endConnections(): Promise<void>;
 }
 
@@ -63,6 +66,9 @@ export interface DrivenNode {
   /** False: the kernel refused it. */
   perform(deed: Deed): Promise<boolean>;
   missingForeign(): Promise<readonly string[]>;
+  openConnections(rows: readonly Row[]): Promise<void>;
+  /** Those of the connections that were opened on which nothing is answered any more. */
+  brokenConnections(): Promise<readonly string[]>;
   endConnections(): Promise<void>;
 }
 
@@ -160,6 +166,14 @@ export class ContractNode implements DrivenNode {
     return this.#side.missingForeign();
   }
 
+  openConnections(): Promise<void> {
+    return this.#side.openConnections();
+  }
+
+  brokenConnections(): Promise<readonly string[]> {
+    return this.#side.brokenConnections();
+  }
+
   endConnections(): Promise<void> {
     return this.#side.endConnections();
   }
@@ -199,7 +213,10 @@ export class ContractNode implements DrivenNode {
     if (this.#watched.length === 0) return;
     const rows = this.#watched;
     this.#watching = Promise.all([this.#watching, this.#side.packets(rows, this.#world)]).then(([, seen]) => {
-      for (const text of seen) if (/-> (?:drop|reject|pass)\b/.test(text)) this.#gaps.push(text);
+      for (const [index, text] of seen.entries()) {
+        const mayPass = rows[index]?.fate.verdict === 'pass' && text.endsWith('-> pass');
+        if (!mayPass && /-> (?:drop|reject|pass)\b/.test(text)) this.#gaps.push(text);
+      }
     });
   }
 }

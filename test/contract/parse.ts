@@ -17,9 +17,11 @@
  *     kernel stops after 3 writes                         the process is killed there; `restart` starts the next one
  *     another program flushes everything                  a protected table refuses it; another is as before after a rewrite
  *     another program deletes service 10.96.1.1 | deletes the hooks | adds rules of its own
- *     connections end                                     those of IPVS to endpoints that are gone
- *     watch                                               no write from here on may drop or refuse one of these packets
- *       pod-a tcp 10.96.1.1:80
+ *     connections open                                    and stay open; `expect connections held` sends on each once more
+ *       pod-b tcp 10.96.1.1:80
+ *     connections end
+ *     watch                                               no write from here on may drop or refuse one of these packets,
+ *       pod-a tcp 10.96.1.1:80 -> pod-a                   nor pass it by, unless its row says `-> pass`
  *     expect packets                                      as in test/scenarios/packets.ts
  *       pod-b tcp 10.96.1.1:80 -> pod-a pod-c
  *     expect writes <= 4 | expect commits <= 1            of the step before
@@ -51,6 +53,7 @@ const STEPS = [
   'another program deletes service',
   'another program deletes the hooks',
   'another program adds rules of its own',
+  'connections open',
   'connections end',
   'watch',
   'expect packets',
@@ -61,6 +64,7 @@ const STEPS = [
   'expect full',
   'expect refused',
   'expect failure',
+  'expect connections held',
   'expect fresh',
 ] as const;
 

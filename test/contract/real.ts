@@ -1,5 +1,6 @@
 /** Junction on node1 of a lab, with the kernel that runs there: steps go to its process, packets and other programs come from here. */
-import type { Host } from '../../lab/host.ts';
+import type { Session } from '../../lab/host.ts';
+import type { Lab } from '../../lab/lab.ts';
 import type { GuestNode } from '../guest/guestNode.ts';
 import type { ContractMethod } from '../guest/node/protocol.ts';
 import type { PacketSender } from '../scenarios/labPackets.ts';
@@ -11,7 +12,7 @@ export type RealMode = 'iptables-nft' | 'iptables-legacy' | 'ipvs' | 'nftables';
 interface RealNodeParts {
   readonly mode: RealMode;
   readonly node: GuestNode;
-  readonly host: Host;
+  readonly lab: Lab;
   readonly sender: PacketSender;
 }
 
@@ -19,6 +20,7 @@ export class RealNode implements DrivenNode {
   readonly isProtected = false;
   readonly settleMs = 20_000;
   readonly #parts: RealNodeParts;
+  readonly #sessions = new Map<string, Session>();
   #hasForeign = false;
 
   constructor(parts: RealNodeParts) {
@@ -83,13 +85,29 @@ export class RealNode implements DrivenNode {
     return this.#call('differences');
   }
 
-  /** Draining is what tests of the whole daemon wait for. */
-  async endConnections(): Promise<void> {}
+  async openConnections(rows: readonly Row[]): Promise<void> {
+    for (const { host, packet, text } of rows) {
+      const session = await this.#parts.lab.host(host).openSession(packet.destination, packet.port);
+      this.#sessions.set(text, session);
+    }
+  }
+
+  async brokenConnections(): Promise<readonly string[]> {
+    const answers = await Promise.all(
+      [...this.#sessions].map(async ([text, session]) => ({ text, outcome: await session.send() })),
+    );
+    return answers.flatMap(({ text, outcome }) => (outcome.outcome === 'answer' ? [] : [text]));
+  }
+
+  async endConnections(): Promise<void> {
+    for (const session of this.#sessions.values()) await session.close();
+    this.#sessions.clear();
+  }
 
   async perform(deed: Deed): Promise<boolean> {
-    const { mode, host } = this.#parts;
+    const { mode, lab } = this.#parts;
     const argument = 'clusterIP' in deed ? deed.clusterIP : '';
-    await host.run(['sh', '-ec', SCRIPTS[mode][deed.kind], 'sh', argument]);
+    await lab.host('node1').run(['sh', '-ec', SCRIPTS[mode][deed.kind], 'sh', argument]);
     if (deed.kind === 'addOwnRules') this.#hasForeign = true;
     if (deed.kind === 'flush') this.#hasForeign = false;
     return true;
@@ -97,8 +115,8 @@ export class RealNode implements DrivenNode {
 
   async missingForeign(): Promise<readonly string[]> {
     if (!this.#hasForeign) return [];
-    const { mode, host } = this.#parts;
-    const { exitCode, stderr } = await host.exec(['sh', '-c', FIND_FOREIGN[mode]]);
+    const { mode, lab } = this.#parts;
+    const { exitCode, stderr } = await lab.host('node1').exec(['sh', '-c', FIND_FOREIGN[mode]]);
     return exitCode === 0 ? [] : [`rules of another program: ${stderr}`];
   }
 }
@@ -135,7 +153,7 @@ const SCRIPTS: Readonly<Record<RealMode, Readonly<Record<Deed['kind'], string>>>
   ipvs: {
     ...IPVS,
     flush: `ipvsadm -C; ${IPVS.flush}; for set in $(ipset list -n); do ipset flush $set; done; ip link del kube-ipvs0`,
-    deleteService: 'ipvsadm -D -t "$1:80"',
+    deleteService: 'ipvsadm -D -t "$1:80"; ip address del "$1/32" dev kube-ipvs0',
   },
 };
 

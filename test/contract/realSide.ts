@@ -41,5 +41,13 @@ export class RealSide implements KernelSide {
     throw new Error(ELSEWHERE);
   }
 
+  openConnections(): Promise<never> {
+    throw new Error(ELSEWHERE);
+  }
+
+  brokenConnections(): Promise<never> {
+    throw new Error(ELSEWHERE);
+  }
+
   async endConnections(): Promise<void> {}
 }

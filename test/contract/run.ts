@@ -62,6 +62,11 @@ async function take(node: DrivenNode, step: Step, last: Outcome): Promise<Outcom
       return tamper(node, { kind: 'deleteService', clusterIP: ip(argument) });
     case 'another program adds rules of its own':
       return void (await node.perform({ kind: 'addOwnRules' }));
+    case 'connections open':
+      await node.openConnections(parsePackets(lines.join('\n')));
+      return undefined;
+    case 'expect connections held':
+      return expectEqual(await node.brokenConnections(), []);
     case 'connections end':
       await node.endConnections();
       return undefined;

@@ -31,7 +31,18 @@ export interface NodeOperations {
 /** What a step of the contract does with Junction; `open` begins a case. */
 export type ContractCall = readonly [method: 'open' | ContractMethod, argument?: unknown];
 export type ContractMethod =
-  | Exclude<keyof DrivenNode, 'isProtected' | 'settleMs' | 'watch' | 'packets' | 'perform' | 'missingForeign'>
+  | Exclude<
+      keyof DrivenNode,
+      | 'isProtected'
+      | 'settleMs'
+      | 'watch'
+      | 'packets'
+      | 'perform'
+      | 'missingForeign'
+      | 'openConnections'
+      | 'brokenConnections'
+      | 'endConnections'
+    >
   | 'fatesOf';
 
 export type NodeOperationName = keyof NodeOperations;

@@ -42,7 +42,7 @@ export function contractSuite(mode: RealMode): GuestSuite {
       const node = await context.node(mode);
       const lab = await context.lab();
       await node.contract('open', each.family);
-      const parts = { mode, node, host: lab.host('node1'), sender: await context.sender() };
+      const parts = { mode, node, lab, sender: await context.sender() };
       await runCase(new RealNode(parts), each);
     },
   ]);
