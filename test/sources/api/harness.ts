@@ -4,7 +4,7 @@ import { deepEqual } from '../../../src/model/equal.ts';
 import { ApiClient } from '../../../src/sources/api/client.ts';
 import type { ApiAccess, Identity } from '../../../src/sources/api/credentials/identity.ts';
 import type { Encoding } from '../../../src/sources/api/encoding.ts';
-import type { ApiDiagnostic } from '../../../src/sources/api/diagnostics.ts';
+import type { ApiDiagnostic, OnDiagnostic } from '../../../src/sources/api/diagnostics.ts';
 import { ApiSource, type ApiSourceEvents } from '../../../src/sources/api/apiSource.ts';
 import type { EndpointSlice } from '../../../src/model/objects.ts';
 import { projectEndpointSlice } from '../../../src/model/project/endpointSlice.ts';
@@ -52,6 +52,8 @@ export interface HarnessOptions extends Omit<ApiServerOptions, 'clock' | 'networ
   readonly away?: boolean;
   /** Faults from the beginning. */
   readonly faults?: readonly FaultRule[];
+  /** Gets the diagnostics too, as they come. */
+  readonly observe?: (clock: FakeClock) => OnDiagnostic;
   /** Called by the listener of each object. */
   readonly onEvent?: () => void;
   /** The source is started early: its listener takes what has come when this resolves. */
@@ -65,7 +67,11 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   server.put(...(options.objects ?? []));
   for (const rule of options.faults ?? []) server.faults.add(rule);
   const diagnostics: ApiDiagnostic[] = [];
-  const onDiagnostic = (diagnostic: ApiDiagnostic): void => void diagnostics.push(diagnostic);
+  const observe = options.observe?.(clock);
+  const onDiagnostic = (diagnostic: ApiDiagnostic): void => {
+    diagnostics.push(diagnostic);
+    observe?.(diagnostic);
+  };
   const client = new ApiClient({
     access: (await options.access?.(server, clock)) ?? openAccess(server.url),
     clock,
