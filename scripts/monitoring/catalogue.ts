@@ -8,6 +8,7 @@ import { faultMetrics, JunctionMetrics } from '../../src/telemetry/metrics/junct
 import { processMetrics, RuntimeMetrics } from '../../src/telemetry/metrics/processMetrics.ts';
 import { registerProxyMetrics } from '../../src/telemetry/metrics/proxyMetrics.ts';
 import { RestClientMetrics } from '../../src/telemetry/metrics/restClientMetrics.ts';
+import { systemClock } from '../../src/time/systemClock.ts';
 
 export interface Metric {
   readonly name: string;
@@ -66,7 +67,7 @@ async function familiesOf(mode: ModeName): ReturnType<Registry['collect']> {
   for (const registerIn of TABLES) registerIn(registry);
   addBuildInfo(registry, { version: '0', commit: '0', date: '0', kubernetesVersion: '0.0.0' });
   addFeatures(registry, []);
-  if (mode !== 'iptables') registry.add(new Connections({ read: async () => [], now: () => 0 }));
+  if (mode !== 'iptables') registry.add(new Connections({ read: async () => [], clock: systemClock }));
   registerProxyMetrics(registry, mode, { invalidDropped: () => 0n, localhostNodePorts: () => 0n });
   try {
     return await registry.collect();

@@ -1,8 +1,8 @@
 /** Reads the lines of a snapshot, from a bundle or from the running proxy. Nothing in them is taken on trust. */
 import type { SnapshotFamily, SnapshotHeader } from '../explain/snapshot.ts';
-import { type Cidr, FAMILIES, type Family, type Ip, parseCidr, parseIp } from '../model/ip.ts';
+import { type Cidr, FAMILIES, type Ip, parseCidr, parseIp } from '../model/ip.ts';
 import { MODE_NAMES } from '../model/mode.ts';
-import type { EndpointSlice, Node, ObjectKey, Service } from '../model/objects.ts';
+import type { EndpointSlice, Node, Service } from '../model/objects.ts';
 import { kindOf, nameOf, readName, SUBDOMAIN } from '../model/project/names.ts';
 import type { SocketAddress } from '../plan/view.ts';
 import { projectKind } from '../sources/manifests/parse.ts';
@@ -25,19 +25,8 @@ export interface NodeSnapshot {
   readonly services: readonly Service[];
   readonly slices: readonly EndpointSlice[];
   readonly nodes: readonly Node[];
-  /** What services were made from before changes, oldest first. */
-  readonly pasts: readonly PastInputs[];
   /** Objects that cannot be used, or not wholly. */
   readonly problems: readonly SourceProblem[];
-}
-
-export interface PastInputs {
-  readonly family: Family;
-  readonly service: ObjectKey;
-  /** Milliseconds since the epoch. */
-  readonly until: number;
-  readonly services: readonly Service[];
-  readonly slices: readonly EndpointSlice[];
 }
 
 /** One damaged file may have a problem in every object. */
@@ -50,7 +39,6 @@ export class SnapshotReader {
   readonly #services: Service[] = [];
   readonly #slices: EndpointSlice[] = [];
   readonly #nodes: Node[] = [];
-  readonly #pasts: PastInputs[] = [];
   readonly #problems: SourceProblem[] = [];
   readonly #where: string;
 
@@ -62,8 +50,7 @@ export class SnapshotReader {
   /** Returns whether the line was one of a snapshot. */
   take(line: RawLine): boolean {
     if (line.kind === 'header') this.#readHeader(line);
-    else if (line.kind === 'object') this.#readObject(line['object'], this.#services, this.#slices);
-    else if (line.kind === 'past') this.#readPast(line);
+    else if (line.kind === 'object') this.#readObject(line['object']);
     else return false;
     return true;
   }
@@ -76,7 +63,6 @@ export class SnapshotReader {
       services: this.#services,
       slices: this.#slices,
       nodes: this.#nodes,
-      pasts: this.#pasts,
       problems: this.#problems,
     };
   }
@@ -87,16 +73,7 @@ export class SnapshotReader {
     else if (read.kind === 'invalid') this.problem = read.problems.map(printMessage).join('; ');
   }
 
-  #readPast({ family, service, until, objects }: RawLine): void {
-    const known = FAMILIES.find((each) => each === family);
-    if (known === undefined || typeof service !== 'string' || typeof until !== 'number') return;
-    const past = { family: known, service, until, services: [], slices: [] };
-    for (const raw of Array.isArray(objects) ? (objects as readonly unknown[]) : [])
-      this.#readObject(raw, past.services, past.slices);
-    this.#pasts.push(past);
-  }
-
-  #readObject(raw: unknown, services: Service[], slices: EndpointSlice[]): void {
+  #readObject(raw: unknown): void {
     const kind = kindOf(raw);
     if (kind === undefined) {
       this.#report({ severity: 'warning', message: 'an object of a kind that is not known is left out' });
@@ -115,8 +92,8 @@ export class SnapshotReader {
         });
     if (read.kind !== 'object') return;
     for (const each of read.value) {
-      if (each.kind === 'Service') services.push(each.value);
-      else if (each.kind === 'EndpointSlice') slices.push(each.value);
+      if (each.kind === 'Service') this.#services.push(each.value);
+      else if (each.kind === 'EndpointSlice') this.#slices.push(each.value);
       else this.#nodes.push(each.value);
     }
   }

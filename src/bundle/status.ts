@@ -37,13 +37,6 @@ const FAMILY_STATUS: Shape = fields({
       fields({ at: 'number', objects: every('text'), program: 'text', repairedMs: maybe('number') }),
     ),
   }),
-  history: fields({
-    records: 'number',
-    mostRecords: 'number',
-    bytes: 'number',
-    mostBytes: 'number',
-    since: 'number',
-  }),
 });
 
 const FINDING: Shape = fields({

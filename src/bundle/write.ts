@@ -83,8 +83,6 @@ function linesOf(line: BundleLine, secrets: SecretFilter): readonly string[] {
       return slimmed(line.object).map((object) =>
         JSON.stringify({ kind: 'object', object } satisfies BundleLine),
       );
-    case 'past':
-      return [JSON.stringify({ ...line, objects: line.objects.flatMap(slimmed) })];
     default:
       return [secrets.clean(JSON.stringify(line))];
   }

@@ -9,11 +9,6 @@ import { liveAnswers } from './liveAnswers.ts';
 import type { Output } from './output.ts';
 import { type QuestionSource, questionSource } from './questionSource.ts';
 
-/** `at`: milliseconds since the epoch; unset: now. */
-interface AtTime {
-  readonly at?: number | undefined;
-}
-
 export interface AskedWait {
   readonly timeoutMs: number;
   /** `shop/web`; unset: none in particular. */
@@ -23,9 +18,9 @@ export interface AskedWait {
 
 export interface Answerer {
   readonly source: QuestionSource;
-  packets(question: PacketQuestion & AtTime): Promise<readonly PacketExplanation[]>;
+  packets(question: PacketQuestion): Promise<readonly PacketExplanation[]>;
   /** `shop/web`, `shop/web:http` */
-  service(question: { readonly service: string } & AtTime): Promise<ServiceExplanation>;
+  service(service: string): Promise<ServiceExplanation>;
   /** Of one namespace, or all. */
   services(namespace: string): Promise<readonly ServiceRow[]>;
   endpoints(service: ObjectKey): Promise<readonly EndpointRow[]>;
@@ -41,7 +36,7 @@ export async function openAnswers(parsed: ParsedFlags, output: Output): Promise<
   return subjectAnswers(source, parsed, output);
 }
 
-/** Manifests and clusters have no past, and no proxy that could say how it is. */
+/** Manifests and clusters have no proxy that could say how it is. */
 export function onlyOf(what: string, { kind }: QuestionSource): UsageError {
   return new UsageError(
     [`${what} is known to a running proxy only, and the source is --${kind}`],

@@ -86,7 +86,7 @@ class Collected {
   }
 
   async begin(): Promise<SnapshotHeader> {
-    this.#snapshot = askLines<SnapshotLine>(this.#socket, '/v1/snapshot?history=true', {
+    this.#snapshot = askLines<SnapshotLine>(this.#socket, '/v1/snapshot', {
       timeoutMs: LIMIT_MS,
     })[Symbol.asyncIterator]();
     const { value } = await this.#snapshot.next();

@@ -32,7 +32,7 @@ export interface CommandInfo {
 }
 
 const { only, probe, family, planOutput, checkOutput, cleanupMode, output, dryRun, force } = OWN_FLAGS;
-const { answerOutput, eventOutput, live, bundle, from, to, at, namespace, problems, watch } = OWN_FLAGS;
+const { answerOutput, eventOutput, live, bundle, from, to, namespace, problems, watch } = OWN_FLAGS;
 const { waitForProxy, timeout, stay, wait, waitFor, resourceVersion } = OWN_FLAGS;
 const { bundleOutput, bundleForce, uiBindAddress } = OWN_FLAGS;
 const { toManifests, toKubeconfig, toConfig, toProxyMode, toHostname } = OWN_FLAGS;
@@ -81,7 +81,7 @@ export const COMMANDS: readonly CommandInfo[] = [
     name: 'explain',
     summary:
       'Say where a packet goes and why, in the plan and in the kernel; or all of it for a Service. Exit codes: 0 forwarded, 3 rejected, 4 dropped, 5 the kernel differs from the plan, 6 no service answers there.',
-    ownFlags: [from, to, at, namespace, answerOutput, live, bundle],
+    ownFlags: [from, to, namespace, answerOutput, live, bundle],
     uses: ASKED,
     arguments: { usage: '[NAMESPACE/NAME[:PORT]]', most: 1 },
     examples: [
@@ -89,7 +89,6 @@ export const COMMANDS: readonly CommandInfo[] = [
       'junction explain --from pod/shop/pod-a --to svc/shop/api:http',
       'junction explain --from 10.244.1.11 --to 10.96.0.53:53/udp --output json',
       'junction explain shop/web',
-      'junction explain shop/web:http --at 14:03',
       'junction explain shop/web --manifests examples --hostname-override node1 --cluster-cidr 10.244.0.0/16',
       'junction explain -n shop svc/web --kubeconfig ~/.kube/config --hostname-override node1',
     ],

@@ -64,9 +64,9 @@ export async function doctorReport(
   parsed: ParsedFlags,
   output: Output,
   families: readonly Family[],
+  only = groupsAsked(parsed),
 ): Promise<DoctorReport> {
   const source = await questionSource(parsed);
-  const only = groupsAsked(parsed);
   const patient = await openPatient(parsed, source, output, only);
   const { config, settings, proxy, subject, isThisMachine, whyNoServices } = patient;
   const readers: OpenReader[] = [];

@@ -45,8 +45,6 @@ const COLUMNS: readonly EndpointColumn[] = [
     isWide: true,
   },
   { title: 'CONNECTIONS', cell: ({ connections }) => countOf(connections), isOptional: true },
-  { title: 'CONN/S', cell: ({ rate }) => (rate === undefined ? '' : rate.toFixed(1)), isOptional: true },
-  { title: 'FLOWS', cell: ({ flows }) => countOf(flows), isOptional: true },
   {
     title: 'USED FOR',
     cell: usedFor,

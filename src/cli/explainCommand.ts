@@ -9,7 +9,7 @@ import { type Shown, showAnswer, type Viewer } from './answerOutput.ts';
 import { type Answerer, openAnswers } from './answers.ts';
 import { UsageError } from './commands.ts';
 import { OWN_FLAGS } from './ownFlags.ts';
-import { peerName, timeAsked, serviceName } from './objectNames.ts';
+import { peerName, serviceName } from './objectNames.ts';
 import type { Output } from './output.ts';
 
 export async function explainCommand(parsed: ParsedFlags, output: Output): Promise<number> {
@@ -19,8 +19,8 @@ export async function explainCommand(parsed: ParsedFlags, output: Output): Promi
 }
 
 type Question =
-  | { readonly kind: 'packet'; readonly from: string; readonly to: string; readonly at?: number | undefined }
-  | { readonly kind: 'service'; readonly service: string; readonly at?: number | undefined };
+  | { readonly kind: 'packet'; readonly from: string; readonly to: string }
+  | { readonly kind: 'service'; readonly service: string };
 
 const SEE = 'junction explain --help has examples';
 
@@ -29,14 +29,12 @@ function questionOf(parsed: ParsedFlags): Question {
   const [name] = parsed.arguments;
   const namespace = flagValue(parsed, OWN_FLAGS.namespace);
   const [from, to] = [flagValue(parsed, OWN_FLAGS.from), flagValue(parsed, OWN_FLAGS.to)];
-  const time = flagValue(parsed, OWN_FLAGS.at);
-  const at = time === '' ? undefined : timeAsked(time, new Date());
   if (name !== undefined) {
     if (from === '' && to === '') {
       const service = serviceName(name, namespace);
       // What cannot be read is refused here: it would be another path of the API.
       parseService(service);
-      return { kind: 'service', service, at };
+      return { kind: 'service', service };
     }
     throw new UsageError([`either a Service, ${name}, or a packet, with --from and --to`], SEE);
   }
@@ -44,12 +42,12 @@ function questionOf(parsed: ParsedFlags): Question {
     throw new UsageError(['what to explain? NAMESPACE/NAME, or a packet with --from and --to'], SEE);
   if (from === '') throw new UsageError(['who sends the packet? --from is missing'], SEE);
   if (to === '') throw new UsageError(['whom does it dial? --to is missing'], SEE);
-  return { kind: 'packet', from: peerName(from, namespace), to: peerName(to, namespace), at };
+  return { kind: 'packet', from: peerName(from, namespace), to: peerName(to, namespace) };
 }
 
 async function explained(answers: Answerer, question: Question): Promise<Shown> {
   if (question.kind === 'service') {
-    const answer = await answers.service(question);
+    const answer = await answers.service(question.service);
     return {
       answer,
       text: (viewer) => [printService(answer, styleOf(viewer))],

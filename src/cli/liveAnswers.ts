@@ -9,14 +9,11 @@ export function liveAnswers(source: QuestionSource & { readonly kind: 'live' }):
   const { socket } = source;
   return {
     source,
-    packets: ({ from, to, at }) =>
-      askJson<readonly PacketExplanation[]>(socket, apiPath(['explain'], { from, to, at: timeText(at) })),
-    service: ({ service, at }) => {
+    packets: ({ from, to }) =>
+      askJson<readonly PacketExplanation[]>(socket, apiPath(['explain'], { from, to })),
+    service: (service) => {
       const [name, port] = splitPort(service);
-      return askJson<ServiceExplanation>(
-        socket,
-        apiPath(['explain', ...name.split('/')], { port, at: timeText(at) }),
-      );
+      return askJson<ServiceExplanation>(socket, apiPath(['explain', ...name.split('/')], { port }));
     },
     services: (namespace) =>
       askJson<readonly ServiceRow[]>(
@@ -45,8 +42,4 @@ function waitedStatus(socket: string, { timeoutMs, service, resourceVersion }: A
 function splitPort(text: string): readonly [name: string, port: string | undefined] {
   const colon = text.indexOf(':');
   return colon < 0 ? [text, undefined] : [text.slice(0, colon), text.slice(colon + 1)];
-}
-
-function timeText(at: number | undefined): string | undefined {
-  return at === undefined ? undefined : new Date(at).toISOString();
 }

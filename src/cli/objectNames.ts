@@ -1,4 +1,4 @@
-/** Names and times as people type them. */
+/** Names as people type them. */
 import { UsageError } from './commands.ts';
 
 const KIND = /^(?:svc|service|services)\//;
@@ -25,26 +25,4 @@ export function peerName(text: string, namespace: string): string {
   if (namespace === '') return text;
   const [, kind = '', name = '', rest = ''] = /^([a-z]+)\/([^/:]+)((?::.*)?)$/s.exec(text) ?? [];
   return kind === '' ? text : `${kind}/${namespace}/${name}${rest}`;
-}
-
-const CLOCK = /^([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?$/;
-const INSTANT = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?$/;
-/** A clock that is a little ahead is no yesterday. */
-const AHEAD_MS = 60_000;
-
-/** In milliseconds since the epoch. A time of day is the last one that was, in this machine's time zone. */
-export function timeAsked(text: string, now: Date): number {
-  const [, hours, minutes, seconds] = CLOCK.exec(text) ?? [];
-  if (hours !== undefined) {
-    const day = new Date(now);
-    day.setHours(Number(hours), Number(minutes), Number(seconds ?? 0), 0);
-    if (day.getTime() > now.getTime() + AHEAD_MS) day.setDate(day.getDate() - 1);
-    return day.getTime();
-  }
-  const at = INSTANT.test(text) ? Date.parse(text.replace(' ', 'T')) : Number.NaN;
-  if (!Number.isNaN(at)) return at;
-  throw new UsageError(
-    [`--at ${JSON.stringify(text)} is not a time`],
-    'say 14:03, 14:03:20 or 2026-11-16T14:03:20Z',
-  );
 }

@@ -72,10 +72,6 @@ export const OWN_FLAGS = {
     placeholder: 'ADDRESS:PORT[/udp]|svc/NS/NAME[:PORT]',
     help: 'whom it dials',
   }),
-  at: flag('at', STRING, '', {
-    placeholder: 'TIME',
-    help: 'answer for an earlier time, as far back as the proxy keeps its changes: 14:03, 14:03:20 or 2026-11-16T14:03:20Z',
-  }),
   namespace: flag('namespace', STRING, '', {
     short: 'n',
     placeholder: 'NAMESPACE',

@@ -39,7 +39,6 @@ const DETAILS: Readonly<Record<(typeof SERVICE_COLUMNS)[number], ServiceColumn>>
   READY: {},
   POLICY: { isOptional: true },
   AFFINITY: { isWide: true },
-  'CONN/S': { isOptional: true },
   STATE: { least: 12 },
 };
 

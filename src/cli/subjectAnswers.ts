@@ -16,16 +16,11 @@ export async function subjectAnswers(
   parsed: ParsedFlags,
   output: Output,
 ): Promise<Answerer> {
-  const { subject, bundle, subjectAt } = await openSubject(source, parsed, output);
-  const asOf = (at: number | undefined): Subject => {
-    if (at === undefined) return subject;
-    if (subjectAt) return subjectAt(at);
-    throw onlyOf('what was at an earlier time', source);
-  };
+  const { subject, bundle } = await openSubject(source, parsed, output);
   return {
     source,
-    packets: async ({ from, to, at }) => explainPackets(asOf(at), { from, to }),
-    service: async ({ service, at }) => explainService(asOf(at), parseService(service)),
+    packets: (question) => explainPackets(subject, question),
+    service: async (service) => explainService(subject, parseService(service)),
     services: async (namespace) => [...serviceRows(subject, namespace === '' ? {} : { namespace })],
     endpoints: (service) => endpointRows(subject, service),
     status: async (wait) => {
@@ -43,7 +38,6 @@ async function openSubject(
 ): Promise<{
   readonly subject: Subject;
   readonly bundle?: Bundle;
-  readonly subjectAt?: (time: number) => Subject;
 }> {
   if (source.kind === 'bundle') {
     const { openBundle } = await import('./nodeCommands.ts');

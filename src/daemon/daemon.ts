@@ -67,6 +67,7 @@ export class Daemon {
   readonly #runtime = new RuntimeMetrics();
   readonly #memory = new MemoryReturn({ clock: systemClock });
   readonly #metrics: ProxyMetrics;
+  readonly #connections: Connections | undefined;
   readonly #health: HealthState;
   readonly #recorder: EventRecorder;
   readonly #families: readonly FamilyRuntime[];
@@ -99,6 +100,8 @@ export class Daemon {
       resources,
     });
     this.#recorder = new EventRecorder({ nodeName, clock: systemClock, log });
+    const { connections } = mode;
+    if (connections) this.#connections = new Connections({ read: connections, clock: systemClock });
     this.#metrics = this.#makeMetrics();
     this.#leftOut = new LeftOutFamilies({
       families: mode.families,
@@ -125,7 +128,7 @@ export class Daemon {
       health: this.#health,
       families: () => this.#families,
       proxier: () => this.#proxier,
-      connections: parts.mode.connections,
+      connections: this.#connections,
       log,
     });
     const shared = {
@@ -209,8 +212,7 @@ export class Daemon {
     own.table.junction_mode_info.set({ mode: mode.name }, 1);
     addBuildInfo(registry, { version: VERSION, kubernetesVersion: KUBERNETES_VERSION, ...BUILD });
     addFeatures(registry, gateStates(this.#config.featureGates));
-    const { connections } = mode;
-    if (connections) registry.add(new Connections({ read: connections, now: () => systemClock.now() }));
+    if (this.#connections) registry.add(this.#connections);
     return registerProxyMetrics(registry, mode.name, {
       invalidDropped: () => readNfacct(NFACCT.invalidDropped)?.packets,
       localhostNodePorts: () => readNfacct(NFACCT.localhostNodePorts)?.packets,

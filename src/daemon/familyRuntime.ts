@@ -164,7 +164,6 @@ export class FamilyRuntime {
       takenPorts: this.#takenPorts(),
       isDraining: this.#mode.writer.isDraining ?? false,
       ...this.#activity.status,
-      history: this.history.status,
     };
   }
 
@@ -189,12 +188,6 @@ export class FamilyRuntime {
       refused: this.#activity.refused,
       ...(kernel && { kernel }),
     };
-  }
-
-  /** What questions about the past are answered from. */
-  get past() {
-    const capacity = capacityOf(this.#options.mode.name, this.family);
-    return { subject: this.subject, history: this.history, capacity };
   }
 
   /** Where cluster IPs come from. */

@@ -68,8 +68,6 @@ export function serviceRow(subject: Subject, service: ObjectKey): ServiceRow | u
     state,
   };
   if (detail !== undefined) row.detail = detail;
-  const rate = subject.rateOf?.(service);
-  if (rate !== undefined) row.rate = rate;
   if (port.affinitySeconds !== undefined) row.affinitySeconds = port.affinitySeconds;
   return row;
 }
@@ -157,9 +155,8 @@ export function portCondition({ plan, refused }: FamilySubject, port: ServicePor
 /** All endpoints of a service, port by port. */
 export async function endpointRows(subject: Subject, service: string): Promise<readonly EndpointRow[]> {
   const found = await servicePortsOf(subject, { service });
-  const flows = await subject.flowsOf?.(service);
   return found.flatMap(({ family, port }) =>
-    portEndpointRows(subject, { family, port }, new PortEndpoints(subject, family, port), flows),
+    portEndpointRows(subject, { family, port }, new PortEndpoints(subject, family, port)),
   );
 }
 
@@ -167,12 +164,10 @@ export function portEndpointRows(
   subject: Pick<Subject, 'connectionsOf'>,
   { family: { family, plan }, port }: { readonly family: FamilySubject; readonly port: ServicePort },
   endpoints: PortEndpoints,
-  flows: ReadonlyMap<string, number> | undefined,
 ): readonly EndpointRow[] {
   const usable = endpoints.all.map((endpoint): EndpointRow => {
     const pools = endpoints.poolsOf(endpoint);
     const leftOut = pools.length === 0 ? endpoints.whyNot(endpoint, poolFor(port)) : undefined;
-    const count = flows?.get(endpoint.key);
     return {
       ...endpoints.nameOf(endpoint),
       servicePort: port.id,
@@ -184,8 +179,7 @@ export function portEndpointRows(
       nodeHints: endpoint.nodeHints,
       pools,
       ...(leftOut && { leftOut }),
-      ...subject.connectionsOf?.(port.id, endpoint.key),
-      ...(count !== undefined && { flows: count }),
+      ...subject.connectionsOf?.(family, port.id, endpoint.key),
     };
   });
   const unusable = endpoints.unusable.map(({ endpoint, reason, text }): EndpointRow => {

@@ -40,7 +40,6 @@ export async function explainService(subject: Subject, question: AskedService): 
   const unserved = isServed ? undefined : await subject.unserved?.(service);
   if (unserved) return { ...head, findings: [unservedFinding(service, unserved)], ports: [], changes };
   const found = await servicePortsOf(subject, question);
-  const flows = await subject.flowsOf?.(service);
   const ports: ServicePortExplanation[] = [];
   const findings = [...serviceFindings(subject, service)];
   for (const { family, port } of found) {
@@ -54,7 +53,7 @@ export async function explainService(subject: Subject, question: AskedService): 
       state: portCondition(family, port).state,
       packets: packets.map(withFewOutcomes),
       ...(moreFrontends > 0 && { moreFrontends }),
-      endpoints: portEndpointRows(subject, { family, port }, endpoints, flows),
+      endpoints: portEndpointRows(subject, { family, port }, endpoints),
     });
   }
   const type = found[0]?.port.type;

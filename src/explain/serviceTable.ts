@@ -15,7 +15,6 @@ export const SERVICE_COLUMNS = [
   'READY',
   'POLICY',
   'AFFINITY',
-  'CONN/S',
   'STATE',
 ] as const;
 
@@ -25,7 +24,7 @@ export function serviceLine(row: ServiceRow): string {
 }
 
 export function serviceCells(row: ServiceRow): readonly string[] {
-  const { service, type, endpoints, affinitySeconds, rate, state, detail } = row;
+  const { service, type, endpoints, affinitySeconds, state, detail } = row;
   const { ready, all, local } = endpoints;
   return [
     service,
@@ -36,7 +35,6 @@ export function serviceCells(row: ServiceRow): readonly string[] {
     `${ready}/${all}${local > 0 ? ` (${local} here)` : ''}`,
     policyOf(row),
     affinitySeconds === undefined ? '' : `${affinitySeconds}s`,
-    rate === undefined ? '' : rate.toFixed(1),
     detail === undefined ? state : `${state}: ${oneCell(detail)}`,
   ];
 }

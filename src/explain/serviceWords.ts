@@ -162,11 +162,9 @@ export function placeWords({ pod, node, isLocal }: EndpointName): string {
   return pod === undefined ? place : `${pod}, ${place}`;
 }
 
-/** `ready, in cluster and local, 3 flows` */
+/** `ready, in cluster and local` */
 export function endpointWords(row: EndpointRow): string {
-  const flows = row.flows === undefined ? [] : [countOf(row.flows, 'flow')];
-  const state = row.leftOut ? `left out: ${row.leftOut.text}` : conditionOf(row);
-  return [state, ...flows].join(', ');
+  return row.leftOut ? `left out: ${row.leftOut.text}` : conditionOf(row);
 }
 
 function conditionOf({ ready, terminating, pools }: EndpointRow): string {

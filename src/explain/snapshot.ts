@@ -4,26 +4,11 @@
  */
 import type { Cidr, Family, Ip } from '../model/ip.ts';
 import type { ModeName } from '../model/mode.ts';
-import type { ObjectKey } from '../model/objects.ts';
 import type { KubernetesObject } from '../model/project/toKubernetes.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';
 import type { SocketAddress } from '../plan/view.ts';
 
-export type SnapshotLine =
-  | SnapshotHeader
-  | { readonly kind: 'object'; readonly object: KubernetesObject }
-  | SnapshotPast;
-
-/** What a service was made from before a change, where the past was asked for (`?history=true`). Oldest first. */
-interface SnapshotPast {
-  readonly kind: 'past';
-  readonly family: Family;
-  readonly service: ObjectKey;
-  /** When the change was in the kernel, in milliseconds since the epoch. */
-  readonly until: number;
-  /** None: there was no such service. */
-  readonly objects: readonly KubernetesObject[];
-}
+export type SnapshotLine = SnapshotHeader | { readonly kind: 'object'; readonly object: KubernetesObject };
 
 export interface SnapshotHeader {
   readonly kind: 'header';

@@ -102,7 +102,6 @@ export interface FamilyStatus {
   readonly isDraining?: boolean;
   readonly refused: readonly { readonly servicePort: ServicePortId; readonly error: string }[];
   readonly foreignChanges: ForeignChangesStatus;
-  readonly history: HistoryStatus;
 }
 
 /** How a process began: from the record of what the one before it wrote, or (`why`) by reading the kernel. */
@@ -141,15 +140,4 @@ export interface ForeignChangesStatus {
     /** Unset: not repaired yet. */
     readonly repairedMs?: number;
   };
-}
-
-/** The ring of recent changes. */
-export interface HistoryStatus {
-  readonly records: number;
-  readonly mostRecords: number;
-  /** About. */
-  readonly bytes: number;
-  readonly mostBytes: number;
-  /** What any service looked like is known since then. */
-  readonly since: number;
 }

@@ -110,7 +110,7 @@ function sourcePart(source: SourceStatus, now: number): StatusPart {
 }
 
 function familyParts(family: FamilyStatus, now: number): readonly StatusPart[] {
-  const { isServed, lastSync, refused, history } = family;
+  const { isServed, lastSync, refused } = family;
   const size = sizeText(family);
   return [
     { name: family.family, lines: [isServed ? size : `${size}; no rules are written yet`] },
@@ -122,13 +122,6 @@ function familyParts(family: FamilyStatus, now: number): readonly StatusPart[] {
       refused.map(({ servicePort, error }) => `${servicePort}: ${error}`),
     ),
     ...some('others', foreignLines(family.foreignChanges, now), family.foreignChanges.last?.at),
-    part(
-      'history',
-      [
-        `${grouped(history.records)} of at most ${counted(history.mostRecords, 'change')}, since ${ago(history.since, now)}`,
-      ],
-      history.since,
-    ),
   ];
 }
 

@@ -33,21 +33,20 @@ export interface Subject {
   unserved?(service: ObjectKey): Promise<UnservedService | undefined>;
   /** Of a service, newest first. */
   changesOf?(service: ObjectKey): readonly ChangeRecord[];
-  /** Live conntrack flows by endpoint (`10.244.1.11:8081`). */
-  flowsOf?(service: ObjectKey): Promise<ReadonlyMap<string, number>>;
-  /** Connections a second of a service; unset where none came, or nothing counts. */
-  rateOf?(service: ObjectKey): number | undefined;
   /** What the kernel counted of an endpoint (`10.244.1.11:8081`) of a service port; unset where nothing counts. */
-  connectionsOf?(servicePort: ServicePortId, endpoint: string): EndpointConnections | undefined;
+  connectionsOf?(
+    family: Family,
+    servicePort: ServicePortId,
+    endpoint: string,
+  ): EndpointConnections | undefined;
   /** To be called often during long work, between packets and between services: a promise to await, where others wait. */
   pause?(): Promise<void> | undefined;
 }
 
-export interface EndpointConnections {
-  /** Since its rules were written. */
+interface EndpointConnections {
   readonly connections: number;
-  /** A second; unset where none came lately. */
-  readonly rate?: number;
+  /** When the kernel was read, in milliseconds since the epoch. */
+  readonly countedAt: number;
 }
 
 export interface PortRange {

@@ -200,8 +200,6 @@ export interface ServiceRow {
   readonly state: ServiceState;
   /** Why it is not ok. */
   readonly detail?: string;
-  /** Connections a second since the last reading, where the mode counts. */
-  readonly rate?: number;
 }
 
 export interface EndpointRow extends EndpointName {
@@ -215,10 +213,10 @@ export interface EndpointRow extends EndpointName {
   /** Which pools it is in. */
   readonly pools: readonly PoolName[];
   readonly leftOut?: { readonly reason: LeftOutReason; readonly text: string };
+  /** Where the mode counts. */
   readonly connections?: number;
-  readonly rate?: number;
-  /** Flows of conntrack that go to it now. */
-  readonly flows?: number;
+  /** When the kernel was read for that, in milliseconds since the epoch. */
+  readonly countedAt?: number;
 }
 
 /** What the plan of a service is made from. */

@@ -55,7 +55,6 @@ const DEFAULTS = {
 const WITH_VALUE = new Set([
   '-o',
   '--output',
-  '--at',
   '--from',
   '--to',
   '--family',

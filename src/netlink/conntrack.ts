@@ -128,42 +128,20 @@ export class ConntrackTable {
 
 /** `undefined`: of another protocol, or in a zone, where no rule of a service proxy puts one. */
 export function decodeFlow(payload: Uint8Array): KernelFlow | undefined {
-  return decode(
-    payload,
-    (protocol) => (protocol === 'TCP' ? undefined : protocol),
-    (target, view, original) => {
-      const id = need(findAttribute(view, NFGENMSG_BYTES, payload.length, CTA_ID), CTA_ID);
-      return { ...target, id: view.getUint32(valueAt(view, id, 4)), original: valueOf(view, original) };
-    },
-  );
-}
-
-/** The same for any protocol, without what a deletion needs. */
-export function decodeFlowTarget(payload: Uint8Array): FlowTarget<TransportProtocol> | undefined {
-  return decode(
-    payload,
-    (protocol) => protocol,
-    (target) => target,
-  );
-}
-
-function decode<P extends TransportProtocol, Flow>(
-  payload: Uint8Array,
-  wanted: (protocol: TransportProtocol, destinationPort: number) => P | undefined,
-  flowOf: (target: FlowTarget<P>, view: DataView, original: number) => Flow,
-): Flow | undefined {
   const view = viewOf(payload);
-  const places = locateFlow(view, NFGENMSG_BYTES, wanted);
+  const places = locateFlow(view, NFGENMSG_BYTES, (protocol) => (protocol === 'TCP' ? undefined : protocol));
   if (!places) return undefined;
   const { protocol, destination, destinationPort, answerer, answererPort, original } = places;
-  const target = {
+  const id = need(findAttribute(view, NFGENMSG_BYTES, payload.length, CTA_ID), CTA_ID);
+  return {
     protocol,
     destination: ipAt(view, destination),
     destinationPort: view.getUint16(destinationPort),
     answerer: ipAt(view, answerer),
     answererPort: view.getUint16(answererPort),
+    id: view.getUint32(valueAt(view, id, 4)),
+    original: valueOf(view, original),
   };
-  return flowOf(target, view, original);
 }
 
 /** Where the parts of a flow are in a message: addresses as attributes, ports as they are. */

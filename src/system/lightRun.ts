@@ -25,7 +25,6 @@ import {
   type RunResult,
   signalGroup,
   timedOut,
-  toBackground,
 } from './processes.ts';
 
 const O_CLOEXEC = 0o2000000;
@@ -63,11 +62,10 @@ function nextStart(): Promise<void> {
 }
 
 async function runSpawned(argv: Argv, options: RunOptions): Promise<RunResult> {
-  const { onStdout, timeoutMs, env, signal, isBackground } = options;
+  const { onStdout, timeoutMs, env, signal } = options;
   await nextStart();
   signal?.throwIfAborted();
   const { pid, stdout, stderr } = spawned(argv, environment(env));
-  if (isBackground) toBackground(pid);
   let isLate = false;
   const kill = (): void => {
     signalGroup(pid, 'SIGKILL');

@@ -4,8 +4,6 @@
  */
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
-import { getPriority, setPriority } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { attempt, errorCode, JunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
@@ -25,8 +23,6 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Kills the program and its process group; `run` rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Others go first: it has a lower priority, and is the first to be killed where memory is short. */
-  readonly isBackground?: boolean | undefined;
 }
 
 export interface ProcessObserver {
@@ -47,7 +43,6 @@ export type CommandRunner = (argv: Argv, options?: RunOptions) => Promise<RunRes
 
 export const run: CommandRunner = async (argv, options = {}) => {
   const child = await start(argv, options);
-  if (options.isBackground && child.pid !== undefined) toBackground(child.pid);
   const { onStdout, timeoutMs, signal, observer } = options;
   const stdout = onStdout ? () => '' : collect(child.stdout);
   const stderr = collect(child.stderr);
@@ -86,16 +81,6 @@ export const run: CommandRunner = async (argv, options = {}) => {
     if (child.pid !== undefined) observer?.ended(child.pid);
   }
 };
-
-const MOST_KILLED_FIRST = 1000;
-/** A third of an ordinary process's share. With 10, a tenth: beside ten busy processes, a second of work took minutes. */
-const BACKGROUND_PRIORITY = 5;
-
-/** It inherits our place among those that are killed for memory, which is the last. */
-export function toBackground(pid: number): void {
-  attempt(() => setPriority(pid, Math.max(getPriority(pid), BACKGROUND_PRIORITY)));
-  attempt(() => writeFileSync(`/proc/${pid}/oom_score_adj`, String(MOST_KILLED_FIRST)));
-}
 
 export function timedOut(argv: Argv, milliseconds: number): JunctionError {
   countFault('program_timed_out');

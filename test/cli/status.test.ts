@@ -101,13 +101,21 @@ class Shown {
 }
 
 const PROGRAM = join(ROOT, 'bin/junction');
-const ROW = 'ClusterIP\t10.96.0.1\t\t80/TCP\t1/1\t\t\t\tok\n';
+const rowOf = (service: string): object => ({
+  service,
+  type: 'ClusterIP',
+  clusterIPs: ['10.96.0.1'],
+  externalIPs: [],
+  loadBalancerIPs: [],
+  ports: ['80/TCP'],
+  endpoints: { ready: 1, local: 0, all: 1 },
+  externalTrafficPolicy: 'Cluster',
+  internalTrafficPolicy: 'Cluster',
+  state: 'ok',
+});
 
 describe('again and again', () => {
-  const table = (...names: readonly string[]): void =>
-    stub.respondWith('/v1/services', (_, response) =>
-      response.end(`TITLES\n${names.map((name) => `${name}\t${ROW}`).join('')}`),
-    );
+  const table = (...names: readonly string[]): void => stub.answer('/v1/services', names.map(rowOf));
 
   test('in a pipe: when it has changed', async () => {
     table('shop/api');

@@ -24,7 +24,6 @@ const FAMILY: FamilyStatus = {
   isNotified: true,
   refused: [],
   foreignChanges: { count: 0, byProgram: {} },
-  history: { records: 0, mostRecords: 1, bytes: 0, mostBytes: 1, since: NOW },
 };
 const STATUS: Status = {
   version: '0.1.0',

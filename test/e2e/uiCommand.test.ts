@@ -27,6 +27,7 @@ describe.each(['iptables', 'nftables'])('%s', (mode) => {
     // In the machine's own network: the socket is all that they share.
     const ui = await UiProgram.serving([`--api-socket=${daemon.socket}`]);
     expect(await ui.json('/v1/status')).toMatchObject({ node: 'node1', mode });
+    expect(await ui.json('/v1/doctor')).toMatchObject({ error: { code: 'no-machine' } });
     expect(await ui.json(WALK)).toMatchObject([{ verdict: 'forwarded', kernel: { mode, asPlanned: true } }]);
 
     const events = await ui.watch();

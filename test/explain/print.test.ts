@@ -136,7 +136,6 @@ node1                                              FORWARDED
 test('a service', async () => {
   const subject = {
     ...examples(),
-    flowsOf: () => Promise.resolve(new Map([['10.244.1.11:8081', 3]])),
     changesOf: () => [CHANGE],
   };
   const answer = await explainService(subject, { service: 'shop/web' });
@@ -160,7 +159,7 @@ shop/web:http/TCP, IPv4                                                         
     node     forwarded to 2 endpoints, 50 % each, masqueraded
     outside  forwarded to 10.244.1.11:8081, client address kept
   endpoints  2 endpoints
-    10.244.1.11:8081  pod-a, this node  ready, in cluster and local, 3 flows
+    10.244.1.11:8081  pod-a, this node  ready, in cluster and local
     10.244.2.11:8081  pod-c, node2      ready, in cluster
 
 last changes

@@ -328,13 +328,13 @@ test('endpoints have their flows, and changes are told', async () => {
     {},
     {
       changesOf: () => [change],
-      flowsOf: () => Promise.resolve(new Map([['10.244.1.11:8080', 7]])),
+      connectionsOf: () => ({ connections: 7, countedAt: NOW }),
     },
   );
   const { ports, changes } = await ask(subject);
   expect(changes).toEqual([change]);
   expect(ports[0]?.endpoints).toMatchObject([
-    { address: '10.244.1.11:8080', pod: 'pod-a', pools: ['cluster'], flows: 7, ready: true },
+    { address: '10.244.1.11:8080', pod: 'pod-a', pools: ['cluster'], connections: 7, ready: true },
     {
       address: '10.244.2.11:8080',
       pod: 'pod-c',

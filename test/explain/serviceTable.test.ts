@@ -15,7 +15,6 @@ const ROW: ServiceRow = {
   externalTrafficPolicy: 'Local',
   internalTrafficPolicy: 'Local',
   affinitySeconds: 60,
-  rate: 1.25,
   state: 'refused',
   detail: 'No space\tleft\non device',
 };
@@ -31,7 +30,6 @@ test('a row as cells', () => {
     READY: '1/3 (1 here)',
     POLICY: 'external Local, internal Local',
     AFFINITY: '60s',
-    'CONN/S': '1.3',
     STATE: 'refused: No space left on device',
   });
   expect(cells).toHaveLength(SERVICE_COLUMNS.length);

@@ -12,7 +12,6 @@ const FAMILY: FamilyStatus = {
   isNotified: true,
   refused: [],
   foreignChanges: { count: 0, byProgram: {} },
-  history: { records: 0, mostRecords: 1, bytes: 0, mostBytes: 1, since: 0 },
 };
 const MANIFESTS: SourceStatus = { kind: 'manifests', paths: ['a'], problems: [] };
 const WELL = {

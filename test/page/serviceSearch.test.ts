@@ -14,10 +14,10 @@ import {
 } from '../../page/src/views/services/viewState.ts';
 
 const LINES: readonly ServiceLine[] = [
-  'shop/api\tClusterIP\t10.96.0.10\t\t80/TCP\t3/3 (1 here)\t\t\t5.0\tok',
-  'shop/cart\tNodePort\t10.96.0.40\t\t80:30040/TCP\t0/2\t\t\t\tno endpoints: http has no usable endpoint',
-  'shop/dns\tClusterIP\t10.96.0.53,fd00:96::53\t\t53/UDP,53/TCP\t2/2\tinternal Local\t\t90.0\tok',
-  'shop/web\tLoadBalancer\t10.96.0.20\t203.0.113.10\t8080:30020/TCP\t9/9\texternal Local, internal Local\t\t0.5\trefused: why',
+  'shop/api\tClusterIP\t10.96.0.10\t\t80/TCP\t3/3 (1 here)\t\t\tok',
+  'shop/cart\tNodePort\t10.96.0.40\t\t80:30040/TCP\t0/2\t\t\tno endpoints: http has no usable endpoint',
+  'shop/dns\tClusterIP\t10.96.0.53,fd00:96::53\t\t53/UDP,53/TCP\t2/2\tinternal Local\t\tok',
+  'shop/web\tLoadBalancer\t10.96.0.20\t203.0.113.10\t8080:30020/TCP\t9/9\texternal Local, internal Local\t\trefused: why',
 ].map(readLine);
 const NONE = new Map<string, ReadonlySet<string>>();
 
@@ -129,17 +129,16 @@ describe('filters', () => {
 describe('order', () => {
   test.each<[state: Partial<TableState>, services: readonly string[]]>([
     [{ isDescending: true }, ['web', 'dns', 'cart', 'api']],
-    [{ sort: 'rate', isDescending: true }, ['dns', 'api', 'web', 'cart']],
     [{ sort: 'endpoints' }, ['cart', 'dns', 'api', 'web']],
     [{ sort: 'type' }, ['api', 'dns', 'web', 'cart']],
     [{ sort: 'state', isDescending: true }, ['web', 'cart', 'api', 'dns']],
     [{ problemsFirst: true }, ['web', 'cart', 'api', 'dns']],
-    [{ problemsFirst: true, sort: 'rate', isDescending: true }, ['web', 'cart', 'dns', 'api']],
+    [{ problemsFirst: true, sort: 'type' }, ['web', 'cart', 'api', 'dns']],
   ])('%j', (state, services) => expect(found(state)).toEqual(services));
 
   test('a column is sorted by its most first, then turned', () => {
-    const once = sortedBy(NO_CHOICE, 'rate');
-    expect([once.isDescending, sortedBy(once, 'rate').isDescending]).toEqual([true, false]);
+    const once = sortedBy(NO_CHOICE, 'endpoints');
+    expect([once.isDescending, sortedBy(once, 'endpoints').isDescending]).toEqual([true, false]);
     expect(sortedBy(once, 'type').isDescending).toBe(false);
   });
 });

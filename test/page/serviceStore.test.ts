@@ -35,7 +35,6 @@ class Proxy {
   /** An answer takes so long, and is as of its beginning. */
   delayMs = 0;
   isGone = false;
-  isLive = true;
   listener: (events: readonly WatchEvent[]) => void = () => undefined;
   readonly store = new ServiceStore({
     load: async () => {
@@ -57,7 +56,6 @@ class Proxy {
       );
     },
     subscribe: (listener) => (this.listener = listener),
-    isLive: () => this.isLive,
     mayPass: () => false,
     now: () => Date.now(),
   });
@@ -195,24 +193,5 @@ describe('the table of services', () => {
     proxy.listener([]);
     await vi.advanceTimersByTimeAsync(1000);
     expect([proxy.shown['web'], proxy.store.current.failure]).toEqual([2, undefined]);
-  });
-
-  test('what is seen is asked for now and then, where events come', async () => {
-    const { proxy } = await opened();
-    proxy.store.setSeen(['shop/api'], false);
-    proxy.services.set('api', 4);
-    await vi.advanceTimersByTimeAsync(5100);
-    expect(proxy.asked).toEqual(['all', 'shop/api']);
-    expect([proxy.shown['api'], proxy.changed]).toEqual([4, []]);
-    proxy.isLive = false;
-    await vi.advanceTimersByTimeAsync(60_000);
-    expect([proxy.asked.length, vi.getTimerCount()]).toEqual([2, 0]);
-  });
-
-  test('an order that depends on all asks for all', async () => {
-    const { proxy } = await opened();
-    proxy.store.setSeen(['shop/api'], true);
-    await vi.advanceTimersByTimeAsync(5100);
-    expect(proxy.asked).toEqual(['all', 'all']);
   });
 });

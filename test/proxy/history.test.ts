@@ -9,7 +9,7 @@ import { tell, WEB, WEB_1 } from './given.ts';
 
 const WEB_2 = 'shop/web-1 of web 80 | 10.244.0.1 node-a | 10.244.0.2 node-b';
 
-function make(limits: { mostRecords?: number; mostBytes?: number } = {}) {
+function make() {
   const clock = new FakeClock();
   const writer = new FakeWriter();
   const emitted: ChangeRecord[] = [];
@@ -20,15 +20,14 @@ function make(limits: { mostRecords?: number; mostBytes?: number } = {}) {
     wallTime: () => 1000 + clock.now(),
     nextId: () => ++last,
     onRecord: (record) => emitted.push(record),
-    ...limits,
   });
   const proxy = new Proxier({ family: 'IPv4', settings: SETTINGS, writer, history });
   proxy.onSynced();
   return { clock, writer, history, proxy, emitted };
 }
 
-async function started(limits: { mostRecords?: number; mostBytes?: number } = {}) {
-  const made = make(limits);
+async function started() {
+  const made = make();
   tell(made.proxy, WEB, WEB_1, 'shop/db 10.96.0.2 5432');
   await made.proxy.sync();
   await made.clock.advance(100);
@@ -111,50 +110,13 @@ describe('a change', () => {
   });
 });
 
-describe('the past', () => {
-  test('is what a service was made from before the first later change', async () => {
-    const { clock, history, proxy } = await started();
-    tell(proxy, WEB_2);
-    await clock.advance(900);
+test('there are a thousand records at most: the oldest goes first', async () => {
+  const { history, proxy } = await started();
+  for (let count = 0; count < 1002; count++) {
+    tell(proxy, count % 2 === 0 ? WEB_2 : WEB_1);
     await proxy.sync();
-    await clock.advance(1000);
-    tell(proxy, '- shop/web');
-    await proxy.sync();
-    const endpointsAt = (time: number) =>
-      history
-        .at(time)
-        ?.get('shop/web')
-        ?.slices.flatMap(({ endpoints }) => endpoints.map(({ ip }) => ip));
-    expect(endpointsAt(1500)).toEqual(['10.244.0.1']);
-    expect(endpointsAt(2500)).toEqual(['10.244.0.1', '10.244.0.2']);
-    expect(history.at(2500)?.get('shop/web')?.ports).toHaveLength(1);
-    expect(history.at(3000)?.has('shop/web')).toBe(false);
-  });
-
-  test('begins with the first rules, and later when records are dropped', async () => {
-    const { clock, history, proxy } = await started({ mostRecords: 2 });
-    expect(history.at(999)).toBeUndefined();
-    for (const text of [WEB_2, WEB_1, WEB_2]) {
-      await clock.advance(1000);
-      tell(proxy, text);
-      await proxy.sync();
-    }
-    expect(history.status).toMatchObject({ records: 2, since: 2100 });
-    expect(history.at(2099)).toBeUndefined();
-    expect(history.at(2100)?.get('shop/web')?.slices[0]?.endpoints).toHaveLength(2);
-  });
-
-  test('takes a bounded memory: what is kept of a large slice counts', async () => {
-    const { history, proxy } = await started({ mostBytes: 100_000 });
-    const large = (count: number): string =>
-      `shop/web-1 of web 80${Array.from({ length: count }, (_, index) => ` | 10.245.${index >> 8}.${index & 255} node-a`).join('')}`;
-    for (let count = 200; count < 230; count++) {
-      tell(proxy, large(count));
-      await proxy.sync();
-    }
-    const { records, bytes, mostBytes } = history.status;
-    expect(bytes).toBeLessThanOrEqual(mostBytes);
-    expect(records).toBeGreaterThan(0);
-    expect(records).toBeLessThan(4);
-  });
+  }
+  const records = history.records();
+  expect(records).toHaveLength(1000);
+  expect([records[0]?.id, records.at(-1)?.id]).toEqual([1002, 3]);
 });

@@ -51,7 +51,6 @@ export const FULL_STATUS: Status = {
         byProgram: { nft: 1 },
         last: { at: 1_790_000_050_000, objects: ['table'], program: 'nft', repairedMs: 8 },
       },
-      history: { records: 3, mostRecords: 2000, bytes: 900, mostBytes: 8_000_000, since: 1_790_000_000_000 },
     },
   ],
   leftOut: [{ family: 'IPv6', reason: 'the kernel has none', since: 1_790_000_000_000 }],

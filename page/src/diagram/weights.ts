@@ -13,18 +13,16 @@ export interface Weights {
   readonly poolTotals: Readonly<Record<PoolName, number>>;
 }
 
-const COUNTED = [
-  ['rate', 'Widths are shares of new connections, by the last rates'],
-  ['flows', 'Widths are shares of the flows that are live now'],
-  ['connections', 'Widths are shares of all connections that were counted'],
-] as const;
-
 export function weightsOf(rows: readonly EndpointRow[]): Weights {
   const used = rows.filter(({ pools }) => pools.length > 0);
-  for (const [field, text] of COUNTED)
-    if (used.some((row) => (row[field] ?? 0) > 0))
-      return make(used, { text, isCounted: true }, (row) => row[field] ?? 0);
-  const isCounting = rows.some((row) => COUNTED.some(([field]) => row[field] !== undefined));
+  const weightOf = ({ connections = 0 }: EndpointRow): number => connections;
+  if (used.some((row) => weightOf(row) > 0))
+    return make(
+      used,
+      { text: 'Widths are shares of all connections that were counted', isCounted: true },
+      weightOf,
+    );
+  const isCounting = rows.some(({ connections }) => connections !== undefined);
   const why = isCounting ? 'no connection has been counted yet' : 'no connections are counted here';
   return make(used, { text: `Widths are probabilities: ${why}`, isCounted: false }, () => 1);
 }

@@ -61,7 +61,7 @@ export function PacketView({ query }: { readonly query: URLSearchParams }) {
 function failureAtField(answer: Answer<unknown>): FieldFailure | undefined {
   const failure: ApiFailure | undefined = answer.kind === 'loading' ? undefined : answer.failure;
   const field = failure?.parameter;
-  if (!failure || (field !== 'from' && field !== 'to' && field !== 'at')) return undefined;
+  if (!failure || (field !== 'from' && field !== 'to')) return undefined;
   return { field, failure };
 }
 

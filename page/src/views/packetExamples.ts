@@ -21,7 +21,7 @@ export function examplesOf(
     if (!row || !first) return;
     const dialled = from === 'outside' ? (outerChoice(row) ?? first) : first;
     used.add(row.service);
-    const question = settled({ from, to: dialled.value, protocol: '', at: '' });
+    const question = settled({ from, to: dialled.value, protocol: '' });
     examples.push({ title: title(row.service), question });
   };
   const isFree = ({ service }: ServiceRow): boolean => !used.has(service);

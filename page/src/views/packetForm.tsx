@@ -1,18 +1,10 @@
-/** Which packet: who sends it, whom it dials, by which protocol, and when. */
+/** Which packet: who sends it, whom it dials, and by which protocol. */
 import { useEffect, useState } from 'preact/hooks';
 import { type ApiFailure, askJson } from '../api.ts';
 import { go } from '../route.ts';
 import { Combobox } from './packetCombobox.tsx';
 import { destinationChoices, sourceChoices } from './packetCompletion.ts';
-import {
-  addressOf,
-  localTime,
-  type PacketQuestion,
-  PROTOCOLS,
-  type QuestionField,
-  settled,
-  timeOfLocal,
-} from './packetQuestion.ts';
+import { addressOf, type PacketQuestion, PROTOCOLS, type QuestionField, settled } from './packetQuestion.ts';
 
 /** What cannot be answered, and which field is the reason. */
 export interface FieldFailure {
@@ -94,7 +86,6 @@ export function PacketForm({
         isService={form.to.startsWith('s')}
         onProtocol={(protocol) => set('protocol', protocol)}
       />
-      <TimeField at={form.at} onAt={(at) => set('at', at)} error={errorAt('at')} />
       <button type="submit" class="primary">
         Explain
       </button>
@@ -126,40 +117,6 @@ function ProtocolField({
           ))}
         </select>
       </label>
-    </div>
-  );
-}
-
-function TimeField({
-  at,
-  onAt,
-  error,
-}: {
-  readonly at: string;
-  readonly onAt: (at: string) => void;
-  readonly error: ApiFailure | undefined;
-}) {
-  return (
-    <div class="form-field">
-      <label>
-        <span>
-          At <span class="quiet">(empty: now)</span>
-        </span>
-        <input
-          type="datetime-local"
-          step="1"
-          value={localTime(at)}
-          aria-invalid={error !== undefined}
-          {...(error && { 'aria-describedby': 'at-error' })}
-          onInput={(event) => onAt(timeOfLocal(event.currentTarget.value))}
-        />
-      </label>
-      {error && (
-        <p id="at-error" class="field-error" role="alert">
-          <span>{error.message}</span>
-          {error.hint !== undefined && <span class="quiet"> {error.hint}</span>}
-        </p>
-      )}
     </div>
   );
 }

@@ -6,8 +6,6 @@ export interface PacketQuestion {
   readonly to: string;
   /** `TCP`; empty: as the destination says. */
   readonly protocol: string;
-  /** RFC 3339; empty: now. */
-  readonly at: string;
 }
 
 export type QuestionField = keyof PacketQuestion;
@@ -16,7 +14,7 @@ export const PROTOCOLS = ['TCP', 'UDP', 'SCTP'] as const;
 
 export function questionOf(query: URLSearchParams): PacketQuestion {
   const field = (name: QuestionField): string => (query.get(name) ?? '').trim();
-  return settled({ from: field('from'), to: field('to'), protocol: field('protocol'), at: field('at') });
+  return settled({ from: field('from'), to: field('to'), protocol: field('protocol') });
 }
 
 /** A protocol that stands behind the destination is the protocol. */
@@ -37,8 +35,7 @@ function destinationOf({ to, protocol }: PacketQuestion): string {
 }
 
 export function explainPath(question: PacketQuestion): string {
-  const { from, at } = question;
-  return apiPath(['explain'], { from, to: destinationOf(question), at });
+  return apiPath(['explain'], { from: question.from, to: destinationOf(question) });
 }
 
 export function addressOf(question: PacketQuestion): string {
@@ -47,26 +44,10 @@ export function addressOf(question: PacketQuestion): string {
 
 /** `junction explain --from outside --to 203.0.113.10:80` */
 export function commandOf(question: PacketQuestion): string {
-  const { from, at } = question;
-  const time = at === '' ? '' : ` --at ${shellWord(at)}`;
-  return `junction explain --from ${shellWord(from)} --to ${shellWord(destinationOf(question))}${time}`;
+  return `junction explain --from ${shellWord(question.from)} --to ${shellWord(destinationOf(question))}`;
 }
 
 /** Whatever is in it, a shell takes it for one word. */
 function shellWord(text: string): string {
   return /^[\w./:@%-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
-}
-
-/** For an input of the type datetime-local, in the browser's time zone; empty where it is no time. */
-export function localTime(at: string): string {
-  const time = new Date(at);
-  if (at === '' || Number.isNaN(time.getTime())) return '';
-  const digits = (value: number): string => String(value).padStart(2, '0');
-  const date = [time.getFullYear(), digits(time.getMonth() + 1), digits(time.getDate())].join('-');
-  return `${date}T${[time.getHours(), time.getMinutes(), time.getSeconds()].map(digits).join(':')}`;
-}
-
-export function timeOfLocal(text: string): string {
-  const time = new Date(text);
-  return text === '' || Number.isNaN(time.getTime()) ? '' : time.toISOString().replace('.000Z', 'Z');
 }

@@ -19,13 +19,12 @@ import { useAnswer } from '../useAnswer.ts';
 import { useServiceAnswer } from './serviceAnswer.ts';
 import { ServiceEndpoints } from './serviceEndpoints.tsx';
 import { ServiceFields } from './serviceFields.tsx';
-import { AsItWas, PortTabs } from './serviceHead.tsx';
+import { PortTabs } from './serviceHead.tsx';
 import { ServiceHistory } from './serviceHistory.tsx';
 import { ServiceMissing } from './serviceMissing.tsx';
 import { ServicePath } from './servicePath.tsx';
 import { chosenPort } from './servicePorts.ts';
 import { ServiceRules } from './serviceRules.tsx';
-import { useCounts } from './serviceCounts.ts';
 import './service.css';
 
 interface ViewProps {
@@ -34,13 +33,10 @@ interface ViewProps {
 }
 
 export function ServiceView({ service, query }: ViewProps) {
-  const at = query.get('at') ?? undefined;
-  const isTouched = (event: WatchEvent): boolean => at === undefined && touches(event, service);
-  const { answer, isWalking } = useServiceAnswer(service, at, isTouched);
-  // It may have been there before.
+  const isTouched = (event: WatchEvent): boolean => touches(event, service);
+  const { answer, isWalking } = useServiceAnswer(service, isTouched);
   const failure = answer.kind === 'loading' ? undefined : answer.failure;
-  if (failure && isAbsent(failure))
-    return <ServiceMissing service={service} query={query} failure={failure} />;
+  if (failure && isAbsent(failure)) return <ServiceMissing service={service} failure={failure} />;
   return (
     <>
       {answer.kind !== 'here' && <h1>{service}</h1>}
@@ -51,7 +47,7 @@ export function ServiceView({ service, query }: ViewProps) {
   );
 }
 
-/** A name or a time that nothing is known of; what the proxy says about it is shown. */
+/** A name that nothing is known of; what the proxy says about it is shown. */
 function isAbsent({ status }: ApiFailure): boolean {
   return status === 400 || status === 404;
 }
@@ -81,7 +77,6 @@ function Explained({
 }) {
   const { service, type, findings, ports, node, mode } = explanation;
   const { text, colour } = serviceHeadline(explanation);
-  const at = query.get('at') ?? undefined;
   const port = chosenPort(ports, query);
   return (
     <>
@@ -93,7 +88,6 @@ function Explained({
           on {node}, {mode} mode
         </span>
       </header>
-      {at !== undefined && <AsItWas service={service} query={query} at={at} />}
       {ports.length > 1 && port && <PortTabs service={service} query={query} ports={ports} chosen={port} />}
       {!port && <Findings findings={findings} label="Findings" />}
       {!port && (
@@ -125,10 +119,8 @@ interface PortProps extends ViewProps {
 /** Findings stand beside the path: one more or less must not move it. */
 function Port({ port, findings, isWalking, service, query }: PortProps) {
   const [namespace = '', name = ''] = service.split('/');
-  const isPast = query.has('at');
   const [pointed, setPointed] = useState<Box>();
   const changed = useChanged(port);
-  const counted = useCounts(port, service, !isPast);
   const isTouched = (event: WatchEvent): boolean => touches(event, service);
   const objects = useAnswer<ServiceObjects>(apiPath(['objects', namespace, name]), isTouched);
   const history = useAnswer<readonly ChangeRecord[]>(apiPath(['history'], { service }), isTouched);
@@ -136,13 +128,13 @@ function Port({ port, findings, isWalking, service, query }: PortProps) {
     <div class="service-grid">
       <div class="service-main">
         <ServicePath
-          port={counted}
+          port={port}
           address={{ service, query }}
           changed={changed}
           pointed={pointed}
           onPoint={setPointed}
         />
-        <ServiceEndpoints rows={counted.endpoints} pointed={pointed} />
+        <ServiceEndpoints rows={port.endpoints} pointed={pointed} />
         <ServiceRules port={port} pointed={pointed} isWalking={isWalking} />
       </div>
       {findings.length > 0 && (
@@ -151,8 +143,8 @@ function Port({ port, findings, isWalking, service, query }: PortProps) {
         </div>
       )}
       <div class="service-side">
-        <ServiceFields answer={objects} pointed={pointed} isPast={isPast} />
-        <ServiceHistory service={service} query={query} answer={history} />
+        <ServiceFields answer={objects} pointed={pointed} />
+        <ServiceHistory answer={history} />
       </div>
     </div>
   );

@@ -14,26 +14,21 @@ interface ServiceAnswer {
   readonly isWalking: boolean;
 }
 
-/** `at`: as it was then, of which the kernel knows nothing. */
-export function useServiceAnswer(
-  service: string,
-  at: string | undefined,
-  isTouched: (event: WatchEvent) => boolean,
-): ServiceAnswer {
+export function useServiceAnswer(service: string, isTouched: (event: WatchEvent) => boolean): ServiceAnswer {
   const names = ['explain', ...service.split('/')];
   const [isSlow, setIsSlow] = useState(true);
   const plan = useAnswer<ServiceExplanation>(
-    isSlow && at === undefined ? apiPath(names, { kernel: 'none' }) : undefined,
+    isSlow ? apiPath(names, { kernel: 'none' }) : undefined,
     isTouched,
   );
-  const whole = useAnswer<ServiceExplanation>(apiPath(names, { at }), isTouched, async (path, signal) => {
+  const whole = useAnswer<ServiceExplanation>(apiPath(names), isTouched, async (path, signal) => {
     const startedAt = performance.now();
     const value = await askJson<ServiceExplanation>(path, signal);
     setIsSlow(performance.now() - startedAt > SLOW_MS);
     return value;
   });
   const answer = useMemo(() => (isSlow ? later(plan, whole) : whole), [isSlow, plan, whole]);
-  return { answer, isWalking: isSlow && at === undefined && whole.kind === 'loading' };
+  return { answer, isWalking: isSlow && whole.kind === 'loading' };
 }
 
 function later(

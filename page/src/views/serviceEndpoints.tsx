@@ -25,14 +25,7 @@ const COLUMNS: readonly EndpointColumn[] = [
     isOptional: true,
   },
   { title: 'Used for', cell: usedFor, kind: 'prose' },
-  {
-    title: 'Conn/s',
-    cell: ({ rate }) => (rate === undefined ? '' : rate.toFixed(1)),
-    kind: 'number',
-    isOptional: true,
-  },
   { title: 'Connections', cell: ({ connections }) => counted(connections), kind: 'number', isOptional: true },
-  { title: 'Flows', cell: ({ flows }) => counted(flows), kind: 'number', isOptional: true },
 ];
 
 function counted(count: number | undefined): string {

@@ -11,14 +11,12 @@ import { decides } from './serviceDeciding.ts';
 interface FieldsProps {
   readonly answer: Answer<ServiceObjects>;
   readonly pointed: Box | undefined;
-  /** The path is that of an earlier time. */
-  readonly isPast: boolean;
 }
 
-export function ServiceFields({ answer, pointed, isPast }: FieldsProps) {
+export function ServiceFields({ answer, pointed }: FieldsProps) {
   return (
     <section class="card fields" aria-labelledby="fields-title">
-      <h2 id="fields-title">Fields that decide{isPast && ', as they are now'}</h2>
+      <h2 id="fields-title">Fields that decide</h2>
       <Shown what="the objects" answer={answer}>
         {({ fields }) => <Objects fields={fields} pointed={pointed} />}
       </Shown>

@@ -1,7 +1,6 @@
-/** Above the path: which port and family is shown, and whether it is of now. */
+/** Above the path: which port and family is shown. */
 import type { ServicePortExplanation } from '../../../src/explain/types.ts';
 import { Badge } from '../parts/badge.tsx';
-import { Ago, Clock } from '../parts/time.tsx';
 import { portLabel, serviceAddress } from './servicePorts.ts';
 
 interface TabsProps {
@@ -24,28 +23,5 @@ export function PortTabs({ service, query, ports, chosen }: TabsProps) {
         </a>
       ))}
     </nav>
-  );
-}
-
-export function AsItWas({
-  service,
-  query,
-  at,
-}: Pick<TabsProps, 'service' | 'query'> & { readonly at: string }) {
-  const time = Date.parse(at);
-  return (
-    <p class="notice">
-      <span>
-        As it was {Number.isNaN(time) ? `at ${at}` : <Ago at={time} />}
-        {!Number.isNaN(time) && (
-          <>
-            {' '}
-            (<Clock at={time} />)
-          </>
-        )}
-        : planned again from what was known then. No kernel is asked about the past.
-      </span>
-      <a href={serviceAddress(service, query, { at: undefined })}>Show it as it is now</a>
-    </p>
   );
 }

@@ -2,21 +2,17 @@
 import { useState } from 'preact/hooks';
 import { changeTimes } from '../../../src/explain/serviceWords.ts';
 import type { ChangeRecord } from '../../../src/explain/types.ts';
-import { printRfc3339 } from '../../../src/text/time.ts';
 import { Shown } from '../parts/states.tsx';
 import { Ago } from '../parts/time.tsx';
 import type { Answer } from '../useAnswer.ts';
-import { serviceAddress } from './servicePorts.ts';
 
 interface HistoryProps {
-  readonly service: string;
-  readonly query: URLSearchParams;
   readonly answer: Answer<readonly ChangeRecord[]>;
 }
 
 const FEW = 8;
 
-export function ServiceHistory({ service, query, answer }: HistoryProps) {
+export function ServiceHistory({ answer }: HistoryProps) {
   const [most, setMost] = useState(FEW);
   return (
     <section class="card history" aria-labelledby="history-title">
@@ -27,12 +23,7 @@ export function ServiceHistory({ service, query, answer }: HistoryProps) {
             {records.length === 0 && <p class="quiet">Nothing has changed since the proxy started.</p>}
             <ol>
               {records.slice(0, most).map((record) => (
-                <Change
-                  key={`${record.family} ${record.id}`}
-                  record={record}
-                  service={service}
-                  query={query}
-                />
+                <Change key={`${record.family} ${record.id}`} record={record} />
               ))}
             </ol>
             {records.length > most && (
@@ -47,13 +38,8 @@ export function ServiceHistory({ service, query, answer }: HistoryProps) {
   );
 }
 
-function Change({
-  record,
-  service,
-  query,
-}: Pick<HistoryProps, 'service' | 'query'> & { readonly record: ChangeRecord }) {
-  const { seenAt, committedAt, plannedAt, causes, effects, family, refused } = record;
-  const at = (time: number): string => serviceAddress(service, query, { at: printRfc3339(time) });
+function Change({ record }: { readonly record: ChangeRecord }) {
+  const { seenAt, causes, effects, family, refused } = record;
   return (
     <li class={refused === undefined ? undefined : 'is-refused'}>
       <p class="change-when">
@@ -74,9 +60,6 @@ function Change({
           <li key={effect}>{effect}</li>
         ))}
       </ul>
-      <p class="change-links">
-        <a href={at(seenAt - 1)}>before</a> <a href={at(Math.ceil(committedAt ?? plannedAt))}>after</a>
-      </p>
     </li>
   );
 }

@@ -1,20 +1,17 @@
-/** There is no such service, or not then: what there is instead. */
+/** There is no such service: what there is instead. */
 import { nearest } from '../../../src/text/suggest.ts';
 import type { ApiFailure } from '../api.ts';
 import { apiPath } from '../api.ts';
 import { servicePath } from '../address.ts';
 import { useAnswer } from '../useAnswer.ts';
-import { serviceAddress } from './servicePorts.ts';
 
 const MOST_NAMES = 12;
 
 export function ServiceMissing({
   service,
-  query,
   failure,
 }: {
   readonly service: string;
-  readonly query: URLSearchParams;
   readonly failure: ApiFailure;
 }) {
   const [namespace = ''] = service.split('/');
@@ -29,11 +26,6 @@ export function ServiceMissing({
       <h1>{service}</h1>
       <p role="alert">{failure.message}</p>
       {failure.hint !== undefined && <p>{failure.hint}</p>}
-      {query.has('at') && (
-        <p>
-          <a href={serviceAddress(service, query, { at: undefined })}>Show it as it is now</a>
-        </p>
-      )}
       {names.length > 0 && (
         <>
           <h2>In the namespace {namespace}</h2>

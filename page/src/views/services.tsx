@@ -127,6 +127,5 @@ function emptyColumns(lines: readonly ServiceLine[]): readonly ColumnName[] {
   const empty: ColumnName[] = [];
   if (lines.every(({ kind }) => !kind.hasOtherIPs)) empty.push('other');
   if (lines.every(({ kind }) => kind.policy === '')) empty.push('policy');
-  if (lines.every(({ rate }) => rate < 0)) empty.push('rate');
   return empty;
 }

@@ -9,26 +9,17 @@ import type { Status } from '../../explain/status.ts';
 import type { Subject } from '../../explain/subject.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import type { openBundle } from '../bundleSubject.ts';
-import { UsageError } from '../commands.ts';
 import { plannedStatus } from './plannedStatus.ts';
 
 type OpenedBundle = Awaited<ReturnType<typeof openBundle>>;
 
-export function bundleRoutes({ bundle, subject: taken, subjectAt }: OpenedBundle): readonly ApiRoute[] {
+export function bundleRoutes({ bundle, subject: taken }: OpenedBundle): readonly ApiRoute[] {
   const turns = new QuestionTurns({ clock: systemClock, isSyncing: () => false });
   const subject: Subject = { ...taken, pause: () => turns.pause() };
   const newestFirst = bundle.changes.toReversed();
   return nodeRoutes({
     status: () => statusOf(bundle, subject),
     subject: () => subject,
-    subjectAt: (time) => {
-      try {
-        return { ...subjectAt(time), pause: () => turns.pause() };
-      } catch (error) {
-        if (error instanceof UsageError) throw new RefusedQuestion(404, 'too-early', error.message);
-        throw error;
-      }
-    },
     records: (service) =>
       service === undefined ? newestFirst : newestFirst.filter((change) => change.service === service),
     recentEvents: () => bundleEvents(bundle),
@@ -37,7 +28,6 @@ export function bundleRoutes({ bundle, subject: taken, subjectAt }: OpenedBundle
         header: bundle.header,
         node: bundle.nodes.find(({ name }) => name === bundle.header.node),
         families: subject.families,
-        histories: [],
         pause: () => turns.pause(),
       }),
     doctor: doctorOf(bundle),
@@ -55,16 +45,14 @@ function doctorOf({ doctor, missing }: OpenedBundle['bundle']): () => Promise<Do
 }
 
 /** What the proxy said then; where none ran, what the plan has. */
-function statusOf({ status, header, path, changes }: OpenedBundle['bundle'], subject: Subject): Status {
+function statusOf({ status, header, path }: OpenedBundle['bundle'], subject: Subject): Status {
   const answeredBy = { kind: 'bundle', file: path, takenAt: header.takenAt } as const;
   if (status) return { ...status, answeredBy };
-  const history = { records: changes.length, mostRecords: changes.length, bytes: 0, mostBytes: 0 };
   return plannedStatus({
     subject,
     families: subject.families.map((family) => ({
       subject: family,
       services: [...family.services()].length,
-      history: { ...history, since: header.takenAt },
     })),
     source: { kind: 'manifests', paths: [], problems: [] },
     startedAt: header.takenAt,

@@ -2,7 +2,6 @@
 import { toV1alpha1, type ValidConfig } from '../../config/effective.ts';
 import type { Settings } from '../../config/settings.ts';
 import { type AskedNode, nodeRoutes } from '../../daemon/api/nodeRoutes.ts';
-import { pastSubject } from '../../daemon/api/past.ts';
 import type { ApiRoute } from '../../daemon/api/routes.ts';
 import { snapshotLines } from '../../daemon/api/snapshot.ts';
 import { QuestionTurns } from '../../daemon/api/turns.ts';
@@ -47,18 +46,17 @@ export function plannedRoutes(options: PlannedApiOptions): readonly ApiRoute[] {
       const { lastEventAt, families } = node;
       return plannedStatus({
         subject: settings,
-        families: families.map((family) => ({ ...family, history: family.history.status })),
+        families,
         source: { ...source(), ...(lastEventAt !== undefined && { lastEventAt }) },
         startedAt,
         answeredBy: { kind: 'plan' },
       });
     },
     subject,
-    subjectAt: (time, question) => pastSubject(subject(), node.families, time, question),
     records: (service) => node.records(service),
     recentEvents: () => node.feed.recent(),
     ...(hasEvents && { watch: (signal: AbortSignal) => node.feed.subscribe(signal) }),
-    snapshot: (withPast) =>
+    snapshot: () =>
       snapshotLines({
         header: {
           kind: 'header',
@@ -77,9 +75,6 @@ export function plannedRoutes(options: PlannedApiOptions): readonly ApiRoute[] {
         },
         node: node.currentNode,
         families: subject().families,
-        histories: withPast
-          ? node.families.map(({ subject: { family }, history }) => ({ family, history }))
-          : [],
         pause: () => turns.pause(),
       }),
     // Of the machine nothing is known: it is another one, or none.

@@ -1,10 +1,9 @@
 /**
  * What the proxy of a node would do, planned in this process from a source that goes on changing, and written nowhere. Changes
- * are noted as the proxy notes them, so that questions about the past and the stream of events are answered too.
+ * are noted as the proxy notes them, for the stream of events.
  */
 import type { Settings } from '../../config/settings.ts';
 import { WatchFeed } from '../../daemon/api/feed.ts';
-import type { PastFamily } from '../../daemon/api/past.ts';
 import type { FamilySubject } from '../../explain/subject.ts';
 import type { ChangeRecord } from '../../explain/types.ts';
 import { type Cidr, FAMILIES, type Family, familyOf } from '../../model/ip.ts';
@@ -73,12 +72,9 @@ export class PlannedNode implements ApiSourceEvents {
     return this.#lastEventAt;
   }
 
-  get families(): readonly (PastFamily & { readonly services: number })[] {
-    const { mode } = this.#options.settings;
-    return this.#families.map(({ proxier, history }) => ({
+  get families(): readonly { readonly subject: FamilySubject; readonly services: number }[] {
+    return this.#families.map(({ proxier }) => ({
       subject: this.#subjectOf(proxier),
-      history,
-      capacity: capacityOf(mode, proxier.family),
       services: proxier.serviceCount,
     }));
   }

@@ -1,5 +1,5 @@
 /** The status of a plan that is written nowhere: how much there is, and nothing of a kernel. */
-import type { FamilyStatus, HistoryStatus, SourceStatus, Status } from '../../explain/status.ts';
+import type { FamilyStatus, SourceStatus, Status } from '../../explain/status.ts';
 import { statusFindings } from '../../explain/statusFindings.ts';
 import type { FamilySubject, Subject } from '../../explain/subject.ts';
 import { VERSION } from '../../version.ts';
@@ -9,7 +9,6 @@ interface PlannedParts {
   readonly families: readonly {
     readonly subject: FamilySubject;
     readonly services: number;
-    readonly history: HistoryStatus;
   }[];
   readonly source: SourceStatus;
   readonly startedAt: number;
@@ -34,7 +33,7 @@ export function plannedStatus(parts: PlannedParts): Status {
   };
 }
 
-function familyStatus({ subject, services, history }: PlannedParts['families'][number]): FamilyStatus {
+function familyStatus({ subject, services }: PlannedParts['families'][number]): FamilyStatus {
   const { family, plan } = subject;
   return {
     family,
@@ -46,6 +45,5 @@ function familyStatus({ subject, services, history }: PlannedParts['families'][n
     isNotified: false,
     refused: [],
     foreignChanges: { count: 0, byProgram: {} },
-    history,
   };
 }

@@ -6,10 +6,9 @@ import type { SourceStatus } from '../../explain/status.ts';
 import type { WatchEvent } from '../../explain/types.ts';
 import type { Log } from '../../log/log.ts';
 import type { ObjectKey } from '../../model/objects.ts';
-import type { Mode } from '../../modes/mode.ts';
 import type { DualStackProxier } from '../../proxy/dualStackProxier.ts';
+import type { Connections } from '../../telemetry/metrics/connections.ts';
 import type { HealthState } from '../../telemetry/http/health.ts';
-import { lightRun } from '../../system/lightRun.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { VERSION } from '../../version.ts';
 import type { FamilyRuntime } from '../familyRuntime.ts';
@@ -17,11 +16,7 @@ import type { Applied } from '../applied.ts';
 import type { OpenedSource } from '../source.ts';
 import { WatchFeed } from './feed.ts';
 import { interfaceTowards } from './arrival.ts';
-import { ConnectionRates } from './connectionRates.ts';
-import { DoctorReports } from './doctorReports.ts';
-import { FlowCounts } from './flowCounts.ts';
 import { nodeRoutes } from './nodeRoutes.ts';
-import { pastSubject } from './past.ts';
 import { apiPage, RefusedQuestion, type ApiRoute } from './routes.ts';
 import { snapshotLines } from './snapshot.ts';
 import { SocketServer } from './socketServer.ts';
@@ -37,15 +32,12 @@ interface LocalApiOptions {
   readonly families: () => readonly FamilyRuntime[];
   readonly proxier: () => DualStackProxier | undefined;
   /** What the mode has counted, where it counts. */
-  readonly connections: Mode['connections'];
+  readonly connections: Connections | undefined;
   readonly log: Log;
 }
 
 /** Each holds a queue. */
 const MOST_WATCHES = 64;
-/** To read what these have counted takes a few milliseconds. */
-const FEW_SERVICE_PORTS = 1000;
-
 export class LocalApi {
   readonly #options: LocalApiOptions;
   readonly #feed = new WatchFeed({
@@ -55,24 +47,10 @@ export class LocalApi {
   });
   readonly #turns: QuestionTurns;
   readonly #startedAt = Date.now();
-  readonly #flows: FlowCounts;
-  readonly #doctor: DoctorReports;
-  readonly #rates: ConnectionRates | undefined;
   #server: SocketServer | undefined;
 
   constructor(options: LocalApiOptions) {
     this.#options = options;
-    const { sysctlRoot } = options.config().junction;
-    this.#flows = new FlowCounts({ clock: systemClock, sysctlRoot });
-    this.#doctor = new DoctorReports({
-      clock: systemClock,
-      run: lightRun,
-      socket: () => options.config().junction.apiSocket,
-      mode: options.config().mode,
-      isSmall: () => this.#servicePorts() <= FEW_SERVICE_PORTS,
-    });
-    const { connections } = options;
-    this.#rates = connections && new ConnectionRates({ clock: systemClock, read: connections });
     this.#turns = new QuestionTurns({
       clock: systemClock,
       isSyncing: () => options.families().some(({ isSyncing }) => isSyncing),
@@ -101,12 +79,11 @@ export class LocalApi {
 
   async stop(): Promise<void> {
     this.#feed.close();
-    this.#doctor.close();
     await this.#server?.stop();
-    await this.#flows.close();
   }
 
   #routes(): readonly ApiRoute[] {
+    const { connections } = this.#options;
     return nodeRoutes({
       status: () => this.#status(),
       applied: {
@@ -115,19 +92,11 @@ export class LocalApi {
         missing: (...asked) => this.#options.opened.source.missing?.(...asked),
       },
       subject: () => this.#subject(),
-      subjectAt: (time, asked) =>
-        pastSubject(
-          this.#subject(),
-          this.#served().map(({ past }) => past),
-          time,
-          asked,
-        ),
-      countConnections: () => this.#countConnections(),
+      countConnections: connections && (() => connections.refresh()),
       records: (service) => this.#records(service),
       recentEvents: () => this.#feed.recent(),
       watch: (signal) => this.#watch(signal),
-      snapshot: (withPast) => this.#snapshot(withPast),
-      doctor: () => this.#doctor.report(),
+      snapshot: () => this.#snapshot(),
       turns: this.#turns,
     });
   }
@@ -154,7 +123,7 @@ export class LocalApi {
 
   /** As it is now. */
   #subject(): Subject {
-    const { config, nodeName, opened, proxier, log } = this.#options;
+    const { config, nodeName, opened, proxier, connections } = this.#options;
     const { mode, junction, detectLocalMode } = config();
     const ephemeralPorts = readEphemeralPorts(junction.sysctlRoot);
     const families = this.#served().map(({ subject }) => subject);
@@ -171,27 +140,10 @@ export class LocalApi {
       now: () => Date.now(),
       interfaceFrom: (source) => interfaceTowards(source).catch(() => undefined),
       changesOf: (service) => this.#records(service),
-      flowsOf: async (service) => {
-        try {
-          return await this.#flows.of(service, families);
-        } catch (error) {
-          log.verbose(1, 'Flows of a service cannot be counted', { service, err: error });
-          return new Map();
-        }
-      },
-      rateOf: (service) => this.#rates?.of(service),
-      connectionsOf: (servicePort, endpoint) => this.#rates?.ofEndpoint(servicePort, endpoint),
+      connectionsOf: (family, servicePort, endpoint) =>
+        connections?.ofEndpoint(family, servicePort, endpoint),
       pause: () => this.#turns.pause(),
     };
-  }
-
-  /** The kernel returns them by the way that syncs take too, which must not wait for those of thousands. */
-  #countConnections(): void {
-    if (this.#servicePorts() <= FEW_SERVICE_PORTS) void this.#rates?.refresh();
-  }
-
-  #servicePorts(): number {
-    return this.#served().reduce((sum, { runner }) => sum + runner.proxier.plan.servicePorts.size, 0);
   }
 
   #served(): readonly FamilyRuntime[] {
@@ -210,14 +162,13 @@ export class LocalApi {
     return this.#feed.subscribe(signal);
   }
 
-  #snapshot(withPast: boolean): AsyncIterable<string> {
+  #snapshot(): AsyncIterable<string> {
     const { proxier } = this.#options;
     const subject = this.#subject();
     return snapshotLines({
       header: this.#header(subject),
       node: proxier()?.currentNode,
       families: subject.families,
-      histories: withPast ? this.#served() : [],
       pause: () => this.#turns.pause(),
     });
   }

@@ -9,7 +9,7 @@ import { type ApiRoute, data, events, lines, noEvents, RefusedQuestion } from '.
 export interface AskedNode extends QuestionOptions, RecordOptions, StatusOptions {
   /** Lines of JSON, from now on. Unset: nothing ever changes. */
   readonly watch?: (signal: AbortSignal) => AsyncIterable<string>;
-  readonly snapshot: (withPast: boolean) => AsyncIterable<string>;
+  readonly snapshot: () => AsyncIterable<string>;
   /** Unset: nothing is known of the machine. */
   readonly doctor?: (() => Promise<DoctorReport>) | undefined;
   /** All nodes, worst first. Unset: nothing is known of others. */
@@ -32,15 +32,20 @@ export function nodeRoutes(node: AskedNode): readonly ApiRoute[] {
     },
     {
       path: '/v1/snapshot',
-      parameters: ['history'],
-      answer: ({ query }) => lines(snapshot(query.get('history') === 'true')),
+      parameters: [],
+      answer: () => lines(snapshot()),
     },
     {
       path: '/v1/doctor',
       parameters: [],
       answer: async () => {
         if (doctor) return data(await doctor());
-        throw new RefusedQuestion(404, 'no-machine', 'nothing is known here of the machine of the node');
+        throw new RefusedQuestion(
+          404,
+          'no-machine',
+          'nothing is known here of the machine of the node',
+          'Run junction doctor on the node.',
+        );
       },
     },
     {

@@ -1,7 +1,7 @@
 /** Questions about packets, services and endpoints, as routes. They need a subject and no daemon: `junction ui` answers them too. */
 import { serviceObjects } from '../../explain/objects.ts';
 import { explainPackets } from '../../explain/packet.ts';
-import { because, type DestinationQuestion, parseDestination, parseService } from '../../explain/question.ts';
+import { parseService } from '../../explain/question.ts';
 import { endpointRows, rowsOf, serviceRows } from '../../explain/rows.ts';
 import { explainService } from '../../explain/service.ts';
 import { SERVICE_COLUMNS, serviceLines } from '../../explain/serviceTable.ts';
@@ -10,17 +10,14 @@ import { type ObjectKey, objectKey } from '../../model/objects.ts';
 import { fits, LABEL } from '../../model/project/names.ts';
 import { QuestionGate } from './gate.ts';
 import { namesOf } from './names.ts';
-import { parseTime } from './past.ts';
 import { type ApiRoute, data, listOfItems, type Question, RefusedQuestion, tableOfRows } from './routes.ts';
 import type { QuestionTurns } from './turns.ts';
 
 export interface QuestionOptions {
   /** As it is now. */
   readonly subject: () => Subject;
-  /** As it was then, as far as the question needs it; unset where nothing is known of the past. */
-  readonly subjectAt?: ((time: number, asked: DestinationQuestion) => Subject | Promise<Subject>) | undefined;
-  /** Reads what the kernel has counted, for the rates of this question or the next; nobody waits for it. */
-  readonly countConnections?: (() => void) | undefined;
+  /** Reads what the kernel has counted, where that is old. */
+  readonly countConnections?: (() => Promise<void>) | undefined;
   readonly turns: QuestionTurns;
 }
 
@@ -43,7 +40,6 @@ export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
       answer: ({ query }) => {
         const namespace = query.get('namespace') ?? undefined;
         const services = servicesNamed(query);
-        options.countConnections?.();
         if (isTable(query)) return tableOfRows(SERVICE_COLUMNS, serviceLines(subject(), namespace), pause);
         if (services) return listOfItems(rowsOf(subject(), services), pause);
         return listOfItems(serviceRows(subject(), namespace === undefined ? {} : { namespace }), pause);
@@ -53,8 +49,11 @@ export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
       path: '/v1/endpoints/*/*',
       parameters: [],
       answer: ({ names }) => {
-        options.countConnections?.();
-        return answered(() => endpointRows(subject(), serviceNamed(names)));
+        const service = serviceNamed(names);
+        return answered(async () => {
+          await options.countConnections?.();
+          return endpointRows(subject(), service);
+        });
       },
     },
     {
@@ -64,24 +63,25 @@ export function questionRoutes(options: QuestionOptions): readonly ApiRoute[] {
     },
     {
       path: '/v1/explain',
-      parameters: ['from', 'to', 'at'],
+      parameters: ['from', 'to'],
       answer: ({ query }) => {
         const [from, to] = [required(query, 'from'), required(query, 'to')];
-        return answered(async () => explainPackets(await subjectFor(options, query, to), { from, to }));
+        return answered(async () => explainPackets(subject(), { from, to }));
       },
     },
     {
       path: '/v1/explain/*/*',
-      parameters: ['port', 'at', 'kernel'],
+      parameters: ['port', 'kernel'],
       answer: ({ names, query }) => {
         const service = serviceNamed(names);
         const port = query.get('port');
         const isPlanAlone = asksPlanAlone(query);
-        options.countConnections?.();
+        // Nobody waits for it here: walks through the kernel's rules take long enough.
+        void options.countConnections?.();
         // The port may have a protocol behind it.
         const question = parseService(port === null ? service : `${service}:${port}`);
         return answered(async () => {
-          const found = await subjectFor(options, query, `svc/${service}`);
+          const found = subject();
           return explainService(isPlanAlone ? withoutKernel(found) : found, question);
         });
       },
@@ -112,27 +112,6 @@ function withoutKernel(subject: Subject): Subject {
     services: () => own.services(),
   }));
   return { ...subject, families };
-}
-
-/** As it was `at` that time, where one is given. */
-async function subjectFor(
-  { subject, subjectAt }: QuestionOptions,
-  query: URLSearchParams,
-  to: string,
-): Promise<Subject> {
-  const at = query.get('at');
-  if (at === null) return subject();
-  if (subjectAt) {
-    const asked = await because('to', () => parseDestination(to));
-    return subjectAt(parseTime(at, Date.now()), asked);
-  }
-  throw new RefusedQuestion(
-    404,
-    'no-past',
-    'what was at an earlier time is not known here',
-    'A running proxy knows it, and so does a bundle of one.',
-    'at',
-  );
 }
 
 function isTable(query: URLSearchParams): boolean {

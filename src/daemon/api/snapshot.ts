@@ -1,12 +1,8 @@
 /** The answer to `/v1/snapshot`: what the plan is made from, one object a line, made as fast as the client reads. */
 import type { SnapshotHeader, SnapshotLine } from '../../explain/snapshot.ts';
-import type { Family } from '../../model/ip.ts';
-import type { EndpointSlice, Node, ObjectKey } from '../../model/objects.ts';
-import type { ServicePort } from '../../model/serviceTracker.ts';
-import type { ChangeHistory } from '../../proxy/history.ts';
+import type { Node, ObjectKey } from '../../model/objects.ts';
 import {
   endpointSliceToKubernetes,
-  type KubernetesObject,
   nodeToKubernetes,
   serviceOfPorts,
   serviceToKubernetes,
@@ -17,14 +13,7 @@ interface SnapshotOptions {
   readonly header: SnapshotHeader;
   readonly node: Node | undefined;
   readonly families: readonly FamilySubject[];
-  /** Of the past, where it was asked for. */
-  readonly histories: readonly PastHistory[];
   readonly pause: () => Promise<void> | undefined;
-}
-
-interface PastHistory {
-  readonly family: Family;
-  readonly history: Pick<ChangeHistory, 'pasts'>;
 }
 
 /** Characters that are sent at one time. */
@@ -38,7 +27,6 @@ export async function* snapshotLines({
   header,
   node,
   families,
-  histories,
   pause,
 }: SnapshotOptions): AsyncGenerator<string> {
   let chunk = printLine(header);
@@ -54,21 +42,6 @@ export async function* snapshotLines({
     if (waiting) await waiting;
   }
   yield chunk;
-  for (const { family, history } of histories)
-    for (const { service, before, until } of history.pasts()) {
-      const objects = objectsOf(before.ports, before.slices);
-      yield printLine({ kind: 'past', family, service, until, objects });
-      const waiting = pause();
-      if (waiting) await waiting;
-    }
-}
-
-function objectsOf(
-  ports: readonly ServicePort[],
-  slices: readonly EndpointSlice[],
-): readonly KubernetesObject[] {
-  const whole = serviceOfPorts(ports);
-  return [...(whole ? [serviceToKubernetes(whole)] : []), ...slices.map(endpointSliceToKubernetes)];
 }
 
 function* linesOf(service: ObjectKey, families: readonly FamilySubject[]): Iterable<string> {

@@ -1,7 +1,6 @@
-/**
- * Connections by service port and by endpoint, read from the kernel at each scrape, but not more often than is
- * worth its cost.
- */
+/** Connections by service port and by endpoint: read from the kernel at a scrape or for a question, and kept for a while. */
+import type { Family } from '../../model/ip.ts';
+import type { Clock } from '../../time/clock.ts';
 import type { MetricFamily, Sample } from './exposition.ts';
 import type { Collector } from './instruments.ts';
 
@@ -20,46 +19,89 @@ export interface ConnectionReading {
 interface ConnectionsOptions {
   /** Throws when they cannot be read now. */
   readonly read: () => Promise<readonly ConnectionReading[]>;
-  /** Milliseconds; only differences mean anything. */
-  readonly now: () => number;
-  readonly mostSeries?: number;
+  readonly clock: Clock;
+  readonly maxSeries?: number;
 }
 
-/** A reading may take this part of the time between two of them. */
-const SHARE = 0.01;
-const LEAST_PAUSE_MS = 5000;
-const MOST_SERIES = 1000;
+const KEPT_MS = 30_000;
+/** A reading that takes longer is not waited for: the one before it is shown, with its age. */
+const LIMIT_MS = 2000;
+const MAX_SERIES = 1000;
 
 export class Connections implements Collector {
   readonly #options: ConnectionsOptions;
-  readonly #series: readonly ConnectionSeries[];
-  #notBefore = Number.NEGATIVE_INFINITY;
-  #reading: Promise<void> | undefined;
+  readonly #byService: ConnectionSeries;
+  readonly #byEndpoint: ConnectionSeries;
+  /** When the reading that is shown began; unset before the first one. */
+  #readAt: number | undefined;
+  #running: { readonly since: number; readonly done: Promise<void> } | undefined;
 
   constructor(options: ConnectionsOptions) {
-    const { mostSeries = MOST_SERIES } = options;
+    const { maxSeries = MAX_SERIES } = options;
     this.#options = options;
-    this.#series = [BY_SERVICE, BY_ENDPOINT].map((by) => new ConnectionSeries(mostSeries, by));
+    this.#byService = new ConnectionSeries(maxSeries, BY_SERVICE);
+    this.#byEndpoint = new ConnectionSeries(maxSeries, BY_ENDPOINT);
   }
 
+  /** Without series until the first reading is there. */
   async collect(): Promise<readonly MetricFamily[]> {
-    this.#reading ??= this.#refresh().finally(() => (this.#reading = undefined));
-    await this.#reading;
-    return this.#series.map((series) => series.collect());
+    await this.refresh();
+    const age = this.ageMs;
+    if (age === undefined) return [];
+    return [this.#byService.collect(), this.#byEndpoint.collect(), ageMetric(age / 1000)];
   }
 
-  async #refresh(): Promise<void> {
-    const { now, read } = this.#options;
-    const started = now();
-    if (started < this.#notBefore) return;
+  /** Of the reading that is shown. */
+  get ageMs(): number | undefined {
+    return this.#readAt === undefined ? undefined : this.#options.clock.now() - this.#readAt;
+  }
+
+  /** What an endpoint (`10.244.1.11:8081`) got; unset where it has no series of its own. */
+  ofEndpoint(family: Family, servicePort: string, endpoint: string) {
+    const connections = this.#byEndpoint.valueOf(`${endpoint} ${family} ${servicePort}`);
+    if (connections === undefined) return undefined;
+    return { connections, countedAt: Date.now() - Math.round(this.ageMs ?? 0) };
+  }
+
+  /** Reads again what is old. Waits for that, but not for long. */
+  async refresh(): Promise<void> {
+    const { clock } = this.#options;
+    const now = clock.now();
+    if (this.#readAt !== undefined && now - this.#readAt < KEPT_MS) return;
+    this.#running ??= { since: now, done: this.#read(now) };
+    const { since, done } = this.#running;
+    const left = since + LIMIT_MS - now;
+    if (left <= 0) return;
+    let cancel = (): void => {};
+    const tooLate = new Promise<void>((resolve) => {
+      cancel = clock.schedule(left, resolve);
+    });
+    await Promise.race([done, tooLate]);
+    cancel();
+  }
+
+  async #read(since: number): Promise<void> {
     try {
-      const readings = await read();
-      for (const series of this.#series) series.take(readings);
+      const readings = await this.#options.read();
+      this.#byService.take(readings);
+      this.#byEndpoint.take(readings);
+      this.#readAt = since;
     } catch {
       // The last reading is shown again; the sync that writes the rules logs why the kernel does not answer.
+    } finally {
+      this.#running = undefined;
     }
-    this.#notBefore = now() + Math.max(LEAST_PAUSE_MS, (now() - started) / SHARE);
   }
+}
+
+function ageMetric(seconds: number): MetricFamily {
+  return {
+    name: 'junction_connections_age_seconds',
+    help: 'How long ago the connections of services and endpoints were read from the kernel',
+    type: 'gauge',
+    labelNames: [],
+    samples: [{ labels: [], value: seconds }],
+  };
 }
 
 type Labels = Sample['labels'];
@@ -77,7 +119,7 @@ const BY_SERVICE: Grouping = {
   name: 'junction_service_connections_total',
   help: 'Connections that were sent on, by service port; those of service ports without a series of their own have no labels but ip_family',
   labelNames: ['ip_family', 'protocol', 'service_port'],
-  key: ({ family, protocol, servicePort }) => `${family} ${protocol} ${servicePort}`,
+  key: ({ family, protocol, servicePort }) => `${family} ${servicePort}/${protocol}`,
   labels: ({ family, protocol, servicePort }) => [
     ['ip_family', family],
     ['protocol', protocol],
@@ -112,6 +154,10 @@ class ConnectionSeries {
   constructor(most: number, by: Grouping) {
     this.#most = most;
     this.#by = by;
+  }
+
+  valueOf(key: string): number | undefined {
+    return this.#totals.get(key)?.value;
   }
 
   take(readings: readonly ConnectionReading[]): void {

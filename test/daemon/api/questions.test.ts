@@ -84,11 +84,17 @@ test('objects of a service', async () => {
   expect((await ask('/v1/objects/default/wep')).text).toContain('did you mean default/web?');
 });
 
-test('nothing of the past, where nothing is known of it', async () => {
-  expect(await ask('/v1/explain/default/web?at=2026-05-01T00:00:00Z')).toMatchObject({
-    status: 404,
-    text: expect.stringContaining('no-past'),
+test('what an endpoint got is read before the answer, and says when', async () => {
+  const before = subject;
+  let reads = 0;
+  const countConnections = async (): Promise<void> => void (await Promise.resolve(), reads++);
+  const counting = apiPage(questionRoutes({ subject: () => subject, turns, countConnections }), (error) => {
+    throw error;
   });
+  subject = { ...before, connectionsOf: () => ({ connections: reads, countedAt: 7 }) };
+  const { text } = await askPage(counting, '/v1/endpoints/default/db');
+  expect(JSON.parse(text)).toMatchObject([{ pod: 'pod-d', connections: 1, countedAt: 7 }]);
+  subject = before;
 });
 
 test('a service with what the kernel does, and the plan alone', async () => {
@@ -125,7 +131,6 @@ test.each([
   ['from=node&to=10.96.1.1', 'to'],
   ['from=node&to=svc/default/none', 'to'],
   ['from=node&to=svc/default/web:81', 'to'],
-  ['from=node&to=10.96.1.1:80&at=2026-05-01T12:00:00Z', 'at'],
 ])('what is wrong with %s is said of its part', async (query, parameter) => {
   const { status, text } = await ask(`/v1/explain?${query}`);
   expect(status).toBeGreaterThanOrEqual(400);

@@ -1,29 +1,38 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { Registry } from '../../../src/telemetry/metrics/instruments.ts';
+import { FakeClock } from '../../time/fakeClock.ts';
 import { type ConnectionReading, Connections } from '../../../src/telemetry/metrics/connections.ts';
 
 describe('connections by service and by endpoint', () => {
-  let time = 0;
-  let costMs = 0;
+  let clock = new FakeClock();
   let readings: readonly ConnectionReading[] | Error = [];
+  let hanging: Promise<readonly ConnectionReading[]> | undefined;
   let reads = 0;
-  let connections = new Connections({ read: () => Promise.resolve([]), now: () => 0 });
+  let registry = new Registry();
 
-  beforeEach(() => {
-    [time, costMs, reads, readings] = [0, 0, 0, []];
-    start(4);
-  });
+  beforeEach(() => start(4));
 
-  function start(mostSeries: number): void {
-    connections = new Connections({
-      mostSeries,
-      now: () => time,
-      read: () => {
-        reads++;
-        time += costMs;
-        return readings instanceof Error ? Promise.reject(readings) : Promise.resolve(readings);
-      },
-    });
+  function start(maxSeries: number): void {
+    [clock, registry, reads, readings, hanging] = [new FakeClock(), new Registry(), 0, [], undefined];
+    const read = (): Promise<readonly ConnectionReading[]> => {
+      reads++;
+      const waiting = hanging;
+      hanging = undefined;
+      return waiting ?? (readings instanceof Error ? Promise.reject(readings) : Promise.resolve(readings));
+    };
+    registry.add(new Connections({ maxSeries, clock, read }));
   }
+
+  /** The next reading does not end before what is returned is called. */
+  function hang(): (answer: typeof readings) => void {
+    let end: (answer: readonly ConnectionReading[]) => void = () => undefined;
+    hanging = new Promise((resolve) => {
+      end = resolve;
+    });
+    return (answer) => end(answer instanceof Error ? [] : answer);
+  }
+
+  const page = (): Promise<string> => registry.print();
 
   /** `web a 3`: so many of a service went to an endpoint; `web a 3 any-2` names what counted them, `… *` says others did too. */
   function counted(...lines: readonly string[]): void {
@@ -43,13 +52,14 @@ describe('connections by service and by endpoint', () => {
 
   /** After the pause; `service web 3`, `endpoint web a 3`, `service - 3` for the rest. */
   async function shown(): Promise<readonly string[]> {
-    time += 10_000;
+    await clock.advance(30_000);
     return shownNow();
   }
 
   async function shownNow(): Promise<readonly string[]> {
-    const families = await connections.collect();
-    return families.flatMap(({ name, samples }) =>
+    const families = await registry.collect();
+    const counters = families.filter(({ type }) => type === 'counter');
+    return counters.flatMap(({ name, samples }) =>
       samples.map(({ labels, value }) => {
         const of = new Map(labels);
         const kind = name.replace(/^junction_(\w+)_connections_total$/, '$1');
@@ -172,23 +182,51 @@ describe('connections by service and by endpoint', () => {
     ]);
   });
 
-  test('it is read once in a while, the more seldom the more it costs', async () => {
+  test('a reading is kept for 30 s, and says how old it is', async () => {
     counted('web a 1');
-    await shown();
-    await shownNow();
-    time += 4000;
-    await shownNow();
-    expect(reads).toBe(1);
-    time += 2000;
-    costMs = 300;
-    await shownNow();
+    expect(await page()).toMatch(/^junction_connections_age_seconds 0$/m);
+    await clock.advance(29_000);
+    counted('web a 2');
+    expect(await page()).toMatch(/^junction_connections_age_seconds 29$/m);
+    expect(await shownNow()).toEqual(['service web 1', 'endpoint web a 1']);
+    await clock.advance(1000);
+    expect(await page()).toMatch(/^junction_connections_age_seconds 0$/m);
+    expect(await shownNow()).toEqual(['service web 2', 'endpoint web a 2']);
     expect(reads).toBe(2);
-    time += 20_000;
-    await shownNow();
+  });
+
+  test('a reading that takes more than 2 s is answered by the last one with its age, and shown when it is there', async () => {
+    counted('web a 1');
+    await page();
+    await clock.advance(60_000);
+    const answer = hang();
+    const asked = page();
+    await clock.advance(1999);
+    expect(await Promise.race([asked, Promise.resolve('waits')])).toBe('waits');
+    await clock.advance(1);
+    expect(await asked).toMatch(/^junction_connections_age_seconds 62$/m);
+    expect(await shownNow()).toEqual(['service web 1', 'endpoint web a 1']);
+    await clock.advance(30_000);
+    expect(await page()).toMatch(/^junction_connections_age_seconds 92$/m);
     expect(reads).toBe(2);
-    time += 11_000;
-    await shownNow();
+    counted('web a 5');
+    answer(readings);
+    await clock.advance(0);
+    expect(await shownNow()).toEqual(['service web 5', 'endpoint web a 5']);
+    // It is as old as its beginning, so the next scrape reads again.
     expect(reads).toBe(3);
+  });
+
+  test('a first reading that takes more than 2 s: a page without these series, and with them when it is there', async () => {
+    counted('web a 1');
+    const answer = hang();
+    const asked = page();
+    await clock.advance(2000);
+    expect(await asked).toBe('');
+    answer(readings);
+    await clock.advance(0);
+    expect(await page()).toContain('junction_endpoint_connections_total{endpoint="a",');
+    expect(reads).toBe(1);
   });
 
   test('where it cannot be read, the last reading is shown', async () => {
@@ -196,11 +234,11 @@ describe('connections by service and by endpoint', () => {
     await shown();
     readings = new Error('the kernel does not answer');
     expect(await shown()).toEqual(['service web 1', 'endpoint web a 1']);
+    expect(await page()).toMatch(/^junction_connections_age_seconds 30$/m);
   });
 
   test('two who ask at once wait for one reading', async () => {
     counted('web a 1');
-    time += 10_000;
     await Promise.all([shownNow(), shownNow()]);
     expect(reads).toBe(1);
   });

@@ -1,4 +1,5 @@
 /** Every metric that a daemon can show in a mode, each with at least one sample. */
+import { FakeClock } from '../../time/fakeClock.ts';
 import { addBuildInfo, addFeatures } from '../../../src/telemetry/metrics/componentMetrics.ts';
 import { Connections } from '../../../src/telemetry/metrics/connections.ts';
 import { faultMetrics, JunctionMetrics } from '../../../src/telemetry/metrics/junctionMetrics.ts';
@@ -18,7 +19,8 @@ export async function everythingOf(mode: (typeof MODES)[number]): Promise<readon
   registry.add(faultMetrics);
   addBuildInfo(registry, { version: '1.2.3', commit: 'abc', date: 'today', kubernetesVersion: '1.36.4' });
   addFeatures(registry, [{ name: 'ComponentFlagz', stage: 'BETA', enabled: true }]);
-  if (mode === 'nftables') registry.add(new Connections({ read: async () => [CONNECTION], now: () => 0 }));
+  if (mode === 'nftables')
+    registry.add(new Connections({ read: async () => [CONNECTION], clock: new FakeClock() }));
   useRestClient(new RestClientMetrics(registry));
   useJunction(new JunctionMetrics(registry));
   const packets = { invalidDropped: () => 1n, localhostNodePorts: () => 2n };

@@ -9,7 +9,6 @@ export type ColumnName =
   | 'ports'
   | 'endpoints'
   | 'policy'
-  | 'rate'
   | 'state';
 
 export interface Column {
@@ -30,12 +29,11 @@ const COLUMNS: readonly Column[] = [
   { name: 'ports', title: 'Ports', least: 140, share: 1.2 },
   { name: 'endpoints', title: 'Endpoints', sort: 'endpoints', least: 143, share: 0 },
   { name: 'policy', title: 'Policy', sort: 'policy', least: 120, share: 0.6 },
-  { name: 'rate', title: 'Conn/s', sort: 'rate', least: 82, share: 0.1 },
   { name: 'state', title: 'State', sort: 'state', least: 140, share: 2 },
 ];
 
 /** Dropped first where there is no room; the selected row has them all. */
-const DROPPED: readonly ColumnName[] = ['policy', 'type', 'other', 'ports', 'rate', 'cluster'];
+const DROPPED: readonly ColumnName[] = ['policy', 'type', 'other', 'ports', 'cluster'];
 
 /** `empty`: columns that no service has anything in. */
 export function shownColumns(width: number, empty: readonly ColumnName[]): readonly Column[] {

@@ -8,7 +8,6 @@ import { GridHead } from './gridHead.tsx';
 import { cellsOf, type ServiceLine } from './line.ts';
 import { Row, rowId } from './row.tsx';
 import { rowAfterKey, type RowKey, scrollToRow } from './rowWindow.ts';
-import { serviceStore } from './store.ts';
 import { seenOf, useRowWindow } from './useRowWindow.ts';
 import type { SortColumn, TableState } from './viewState.ts';
 
@@ -43,10 +42,6 @@ export function ServiceGrid(props: ServiceGridProps) {
   useAnchor(body, lines, rowHeight, state);
   const rows = lines.slice(shown.first, shown.end);
   const slots = slotsFor(rows.length);
-  useLayoutEffect(() => {
-    const services = rows.map(({ service }) => service);
-    serviceStore.setSeen(services, state.sort === 'rate');
-  }, [lines, shown.first, shown.end, state.sort]);
   useLayoutEffect(() => {
     if (cameBack() && state.row !== '') grid.current?.focus({ preventScroll: true });
   }, []);

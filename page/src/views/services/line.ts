@@ -16,8 +16,6 @@ export interface ServiceLine {
   readonly ready: number;
   readonly local: number;
   readonly all: number;
-  /** Connections a second; negative where nothing is known. */
-  readonly rate: number;
 }
 
 /** What services are filtered by. */
@@ -36,7 +34,6 @@ export interface ServiceCells {
   readonly ports: readonly string[];
   /** `10800s` */
   readonly affinity: string;
-  readonly rate: string;
   /** Why the state is not `ok`. */
   readonly detail: string;
 }
@@ -62,7 +59,6 @@ export function readLine(line: string): ServiceLine {
   const cell = (column: ServiceColumn): string => cells[PLACES[column]] ?? '';
   const service = cell('SERVICE');
   const { ready, all, local } = parseReady(cell('READY'));
-  const rate = Number.parseFloat(cell('CONN/S'));
   return {
     service,
     line,
@@ -71,7 +67,6 @@ export function readLine(line: string): ServiceLine {
     ready,
     local,
     all,
-    rate: Number.isNaN(rate) ? -1 : rate,
   };
 }
 
@@ -83,7 +78,6 @@ export function cellsOf({ line }: ServiceLine): ServiceCells {
     otherIPs: listOf(cell('OTHER IPS')),
     ports: listOf(cell('PORTS')),
     affinity: cell('AFFINITY'),
-    rate: cell('CONN/S'),
     detail: parseState(cell('STATE')).detail,
   };
 }

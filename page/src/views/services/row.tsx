@@ -110,8 +110,6 @@ function Cell({ name, line, cells, isPointed }: CellProps) {
       return <Endpoints {...line} />;
     case 'policy':
       return <>{line.kind.policy}</>;
-    case 'rate':
-      return <>{cells.rate}</>;
     case 'state':
       return (
         <>

@@ -62,7 +62,6 @@ const KEYS: Readonly<Record<Exclude<SortColumn, 'service'>, (line: ServiceLine) 
   type: ({ kind }) => kind.type,
   endpoints: ({ ready }) => ready,
   policy: ({ kind }) => kind.policy,
-  rate: ({ rate }) => rate,
   state: severityOf,
 };
 

@@ -31,8 +31,6 @@ interface ServiceStoreOptions {
   /** Rows of the services that the question names. */
   readonly ask: (question: string) => Promise<readonly ServiceRow[]>;
   readonly subscribe: (listener: (events: readonly WatchEvent[]) => void) => void;
-  /** Somebody looks at the tab, and events come. */
-  readonly isLive: () => boolean;
   readonly mayPass: (error: unknown) => boolean;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
@@ -42,8 +40,6 @@ interface ServiceStoreOptions {
 const TOGETHER_MS = 150;
 /** The whole table is one question, and so many services would be several. */
 const MOST_SERVICES = 300;
-/** Of what is seen: rates change without an event. */
-const SEEN_PAUSE_MS = 5000;
 const MARKED_MS = 2500;
 
 export class ServiceStore {
@@ -60,9 +56,6 @@ export class ServiceStore {
   #isAsking = false;
   #views = 0;
   #flushTimer: ReturnType<typeof setTimeout> | undefined;
-  #seenTimer: ReturnType<typeof setTimeout> | undefined;
-  #seen: readonly string[] = [];
-  #isAllSeen = false;
 
   constructor(options: ServiceStoreOptions) {
     this.#options = options;
@@ -93,20 +86,13 @@ export class ServiceStore {
     this.#views++;
     if (this.#isOld) this.#whole.now();
     else this.#flushSoon();
-    this.#askForSeenLater();
     return () => {
-      if (--this.#views === 0) this.#askForSeenLater();
+      this.#views--;
     };
   }
 
   again(): void {
     this.#whole.now();
-  }
-
-  /** `isAll`: what is seen depends on all, as in the order of rates. */
-  setSeen(services: readonly string[], isAll: boolean): void {
-    this.#seen = services;
-    this.#isAllSeen = isAll;
   }
 
   #set(change: Partial<StoredServices>): void {
@@ -137,7 +123,6 @@ export class ServiceStore {
     const changed = this.#marked(names.length > MOST_SERVICES ? [] : names);
     this.#set({ lines, progress: 'all', at: this.#options.now(), failure: undefined, changed });
     this.#flushSoon();
-    this.#askForSeenLater();
   }
 
   #onEvents(events: readonly WatchEvent[]): void {
@@ -164,22 +149,6 @@ export class ServiceStore {
     }, TOGETHER_MS);
   }
 
-  /** Neither in a hidden tab nor of a recording. */
-  #askForSeenLater(): void {
-    clearTimeout(this.#seenTimer);
-    this.#seenTimer = undefined;
-    if (this.#views === 0 || !this.#options.isLive()) return;
-    this.#seenTimer = setTimeout(() => this.#askForSeen(), SEEN_PAUSE_MS);
-  }
-
-  #askForSeen(): void {
-    this.#seenTimer = undefined;
-    if (this.#views === 0 || !this.#options.isLive()) return;
-    if (this.#seen.length === 0 || this.#isLoading || this.#isAsking || this.#isOld) this.#askForSeenLater();
-    else if (this.#isAllSeen) this.#whole.touch();
-    else void this.#askFor(this.#seen, []);
-  }
-
   async #askFor(services: readonly string[], marked: readonly string[]): Promise<void> {
     const load = this.#loads;
     this.#isAsking = true;
@@ -192,7 +161,6 @@ export class ServiceStore {
       if (!changes && this.#views > 0) this.#whole.touch();
     }
     this.#flushSoon();
-    this.#askForSeenLater();
   }
 
   async #read(services: readonly string[]): Promise<LineChanges | undefined> {

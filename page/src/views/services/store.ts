@@ -8,7 +8,6 @@ export const serviceStore = new ServiceStore({
   load: (signal, onFirst) => live.opened().then(() => loadLines(signal, onFirst)),
   ask: (question) => askJson(question),
   subscribe: (listener) => live.subscribe(listener),
-  isLive: () => !document.hidden && live.state.kind === 'connected',
   mayPass,
   now: () => Date.now(),
 });

@@ -126,7 +126,6 @@ const SORT_NAMES: Readonly<Record<(typeof SORTS)[number], string>> = {
   type: 'type',
   endpoints: 'endpoints',
   policy: 'policy',
-  rate: 'conn/s',
   state: 'state',
 };
 
@@ -139,7 +138,7 @@ function SortChoice({ state, onChoose }: Pick<ToolbarProps, 'state' | 'onChoose'
         value={state.sort}
         onChange={(event) => {
           const sort = SORTS.find((each) => each === event.currentTarget.value) ?? 'service';
-          const isDescending = sort === 'endpoints' || sort === 'rate' || sort === 'state';
+          const isDescending = sort === 'endpoints' || sort === 'state';
           onChoose({ ...state, sort, isDescending }, 'push');
         }}
       >

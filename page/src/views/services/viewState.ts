@@ -1,5 +1,5 @@
 /** What is chosen in the table of services, as it stands in the address. */
-export const SORTS = ['service', 'type', 'endpoints', 'policy', 'rate', 'state'] as const;
+export const SORTS = ['service', 'type', 'endpoints', 'policy', 'state'] as const;
 export type SortColumn = (typeof SORTS)[number];
 
 export interface TableState {
@@ -60,7 +60,7 @@ export function sortedBy(state: TableState, column: SortColumn): TableState {
   return {
     ...state,
     sort: column,
-    isDescending: column === 'endpoints' || column === 'rate' || column === 'state',
+    isDescending: column === 'endpoints' || column === 'state',
   };
 }
 
