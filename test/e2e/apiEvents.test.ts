@@ -33,8 +33,7 @@ describe('events', () => {
 
   test('a health-check node port that somebody has is told, and taken once it is free', async () => {
     const { host } = node();
-    const program = await node().start('token', '--iptables-min-sync-period=0s');
-    await program.serves();
+    const program = await node().serve('token', '--iptables-min-sync-period=0s');
     const squatter = await host.serve([{ protocol: 'tcp', port: PORT }]);
     await node().put(...WEB);
     await eventually('the event', async () => (await eventsOf('FailedToStartServiceHealthcheck')).length > 0);
@@ -61,8 +60,7 @@ describe('events', () => {
   });
 
   test("a load balancer's address that is every machine's own is told", async () => {
-    const program = await node().start('token', '--iptables-min-sync-period=0s');
-    await program.serves();
+    const program = await node().serve('token', '--iptables-min-sync-period=0s');
     const status = { loadBalancer: { ingress: [{ ip: '127.0.0.1', ipMode: 'VIP' }] } };
     await node().put(
       ...objects([{ name: 'own', ip: '10.96.1.3', pods: 'a' }]).map((object) =>
@@ -80,8 +78,7 @@ describe('events', () => {
   });
 
   test('a Service that is too large is told on the Service and in the log', async () => {
-    const program = await node().start('token', '--iptables-min-sync-period=0s');
-    await program.serves();
+    const program = await node().serve('token', '--iptables-min-sync-period=0s');
     const ranges = Array.from({ length: 10_001 }, (_, index) => `32.${index >> 8}.${index & 255}.0/24`);
     const large = objects([{ name: 'large', ip: '10.96.1.9', pods: 'a' }]).map((object) =>
       object.kind === 'Service'

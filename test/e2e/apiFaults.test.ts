@@ -27,8 +27,7 @@ describe('an API server in trouble', () => {
     const { server } = node();
     await server.call('clearFaults');
     await node().put(...contents);
-    const program = await node().start('token', '--iptables-min-sync-period=0s');
-    await program.serves();
+    const program = await node().serve('token', '--iptables-min-sync-period=0s');
     for (const resource of ['services', SLICES]) {
       await eventually(`a watch of ${resource}`, async () => (await server.call('watches', resource)) > 0);
     }

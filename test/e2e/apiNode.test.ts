@@ -34,7 +34,7 @@ describe("this node's Node object", () => {
 
   async function serve(...flags: readonly string[]): Promise<void> {
     await node().put(nodeObject());
-    await (await start(...flags)).serves();
+    program = await node().serve('certificate', '--iptables-min-sync-period=0s', ...flags);
   }
 
   /** `200 200`: of /healthz and of /livez; why there is no answer, before they listen. */
@@ -47,15 +47,25 @@ describe("this node's Node object", () => {
     await eventually(`health ${expected}`, async () => (await health()) === expected);
   }
 
-  test('its zone decides which endpoints are used, and a change of zone is followed', async () => {
-    await serve();
-    const client = lab().host('client');
-    expect(await answerers(client, API)).toBe('pod-a pod-b');
-    await node().put(nodeObject('zone-b'));
-    await expectAnswers(client, API, 'pod-c pod-d');
-    await node().put(nodeObject('zone-without-endpoints'));
-    await expectAnswers(client, API, 'pod-a pod-b pod-c pod-d');
-  });
+  test.each(['iptables', 'nftables'])(
+    'its zone and its ranges decide, also when they change (%s)',
+    async (mode) => {
+      await serve(`--proxy-mode=${mode}`, '--detect-local-mode=NodeCIDR');
+      const client = lab().host('client');
+      const peerSeen = async (): Promise<string> => {
+        const outcome = await lab().host('pod-b').request('tcp', API, 80);
+        return outcome.outcome === 'answer' ? outcome.reply.peer : outcome.outcome;
+      };
+      expect(await answerers(client, API)).toBe('pod-a pod-b');
+      await node().put(nodeObject('zone-b'));
+      await expectAnswers(client, API, 'pod-c pod-d');
+      expect(await peerSeen()).toBe('10.244.1.12');
+      await node().put(nodeObject('zone-b', { podCIDRs: ['10.244.7.0/24', 'fd00:244:7::/64'] }));
+      await eventually('node1 is seen', async () => (await peerSeen()) === '192.168.100.2');
+      await node().put(nodeObject('zone-without-endpoints'));
+      await expectAnswers(client, API, 'pod-a pod-b pod-c pod-d');
+    },
+  );
 
   test.each<readonly [string, RawObject]>([
     [
@@ -101,8 +111,7 @@ describe("this node's Node object", () => {
     await node().server.call('delete', 'Node', 'node1');
     await untilHealth('503 200');
     // Something else is synced, so that what the deletion would have changed is written too.
-    await node().put(...objects([{ name: 'marker', ip: '10.96.1.9', pods: 'a' }]));
-    await expectAnswers(lab().host('client'), '10.96.1.9', 'pod-a');
+    await node().applied(...objects([{ name: 'marker', ip: '10.96.1.9', pods: 'a' }]));
     await node().server.call('delete', 'Service', 'shop/marker');
     await eventually('its end', async () => !(await ourRules(node().host)).includes('shop/marker'));
     expect(await ourRules(node().host)).toBe(rules);

@@ -3,6 +3,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { useLab } from '../lab/requireLab.ts';
 import { certificatePath } from '../support/apiServer/index.ts';
 import { ApiNode, TOKEN } from './support/api/apiNode.ts';
+import { applied } from './support/applied.ts';
+import { ask } from './support/ask.ts';
 import { eventually } from './support/eventually.ts';
 import { fetchFrom } from './support/fetch.ts';
 import { ourRules, ourServiceRules } from './support/rules.ts';
@@ -27,10 +29,14 @@ describe('a daemon of an API server', () => {
   test('writes nothing before every kind has been listed', async () => {
     const { server, host } = node();
     const fault = { kind: 'hang' } as const;
-    await server.call('addFault', { on: ['stream', 'list'], resource: 'endpointslices', fault });
-    const program = await node().start('certificate');
-    await program.says('"Caches are synced" resource="services" how="stream" encoding="protobuf"');
-    await program.says('"Caches are synced" resource="nodes"');
+    await server.call('addFault', { on: ['stream', 'list'], resource: 'endpointslices', fault, times: 1000 });
+    await node().start('certificate');
+    await eventually('everything else is listed', async () => {
+      const asked = await ask(node().socket, '/v1/status').catch(() => undefined);
+      return /"services","hasListed":true,"encoding":"protobuf".*"endpointslices","hasListed":false/.test(
+        asked?.text ?? '',
+      );
+    });
     await eventually('slices are asked for', async () =>
       (await server.call('requests')).some(({ resource }) => resource === 'endpointslices'),
     );
@@ -39,7 +45,7 @@ describe('a daemon of an API server', () => {
 
     await server.call('clearFaults');
     await server.call('dropConnections');
-    await program.serves();
+    await applied(node().socket);
     expect(await ourRules(host)).toContain('shop/api:http');
   });
 
@@ -90,7 +96,7 @@ describe('a daemon of an API server', () => {
     if (first.outcome !== 'answer') throw new Error('no answer');
     const kept = first.reply.host === 'pod-a' ? 'a' : 'c';
 
-    await node().put(...objects([{ name: 'api', ip: API, ip6: API6, pods: `${kept}d` }]));
+    await node().applied(...objects([{ name: 'api', ip: API, ip6: API6, pods: `${kept}d` }]));
     await expectAnswers(pod, API, `pod-${kept} pod-d`);
     await expectAnswers(pod, API6, `pod-${kept} pod-d`);
     expect(await session.send()).toEqual(first);

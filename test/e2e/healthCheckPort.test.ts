@@ -2,7 +2,6 @@
 import { describe, expect, test } from 'vitest';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon } from './daemon.ts';
-import { eventually } from './support/eventually.ts';
 import { fetchFrom, tryFetch } from './support/fetch.ts';
 import { useInLab } from './support/use.ts';
 import { manifests, type ServiceWords } from './cluster.ts';
@@ -36,7 +35,6 @@ describe('a health-check node port', () => {
   /** The whole answer, while so many ready pods are on this node. */
   async function expectCount(count: number): Promise<void> {
     for (const address of NODE) {
-      await untilCount(address, count);
       const { status, headers, body } = await fetchFrom(
         lab().host('client'),
         `http://${address}:${PORT}/any/path`,
@@ -51,22 +49,13 @@ describe('a health-check node port', () => {
     }
   }
 
-  async function untilCount(address: string, count: number): Promise<void> {
-    await eventually(`${count} local endpoints at ${address}`, async () => {
-      const answer = await tryFetch(lab().host('node1'), `http://${address}:${PORT}/`);
-      return (
-        typeof answer === 'object' && answer.headers['x-load-balancing-endpoint-weight'] === String(count)
-      );
-    });
-  }
-
   test('follows the ready endpoints of this node', async () => {
     await expectCount(2);
-    await daemon().write(world({ unready: 'b' }));
+    await daemon().apply(world({ unready: 'b' }));
     await expectCount(1);
-    await daemon().write(world({ pods: 'cd' }));
+    await daemon().apply(world({ pods: 'cd' }));
     await expectCount(0);
-    await daemon().write(world());
+    await daemon().apply(world());
     await expectCount(2);
   });
 
@@ -80,12 +69,11 @@ describe('a health-check node port', () => {
   test('moves with its number, and goes with its service', async () => {
     const refused = async (port: number): Promise<boolean> =>
       (await tryFetch(lab().host('client'), `http://192.168.100.2:${port}/`)) === 'ECONNREFUSED';
-    await daemon().write(world().replace(String(PORT), '31998'));
-    await eventually('the old port is closed', () => refused(PORT));
-    await eventually('the new port is open', async () => !(await refused(31_998)));
-    await daemon().write(manifests([{ name: 'other', ip: '10.96.1.2', pods: 'a' }]));
-    await eventually('the new port is closed', () => refused(31_998));
-    await daemon().write(world());
+    await daemon().apply(world().replace(String(PORT), '31998'));
+    expect([await refused(PORT), await refused(31_998)]).toEqual([true, false]);
+    await daemon().apply(manifests([{ name: 'other', ip: '10.96.1.2', pods: 'a' }]));
+    expect(await refused(31_998)).toBe(true);
+    await daemon().apply(world());
     await expectCount(2);
   });
 });

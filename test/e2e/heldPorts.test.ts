@@ -45,10 +45,10 @@ describe('held ports', () => {
     expect(await answerers(client, NODE, PORT)).toBe('pod-a pod-c');
     expect(await answerers(client, 'fd00:100::2', PORT)).toBe('pod-a pod-c');
 
-    await daemon.write(manifests([{ name: 'web', ip: '10.96.1.1', pods: 'ac' }]));
-    await eventually('it is given up with the node port', () => isFree(node, NODE));
-    await daemon.write(manifests([WEB]));
-    await eventually('it is held again', async () => !(await isFree(node, NODE)));
+    await daemon.apply(manifests([{ name: 'web', ip: '10.96.1.1', pods: 'ac' }]));
+    expect(await isFree(node, NODE)).toBe(true);
+    await daemon.apply(manifests([WEB]));
+    expect(await isFree(node, NODE)).toBe(false);
     await daemon.end('SIGTERM');
     expect(await isFree(node, NODE)).toBe(true);
     expect(await answerers(client, NODE, PORT)).toBe('pod-a pod-c');
@@ -63,7 +63,7 @@ describe('held ports', () => {
     const taken = new RegExp(
       `${PORT}/TCP \\(IPv4\\), the node port of shop/web:http, is taken by .*${node.pid}`,
     );
-    await eventually('it is told', () => taken.test(daemon.log));
+    expect(daemon.log).toMatch(taken);
     expect(await answerers(lab().host('client'), NODE, PORT)).toBe('pod-a pod-c');
     await squatter.close();
     await eventually('it is held', () =>

@@ -48,8 +48,7 @@ describe('kubernetes-mixin', () => {
   }
 
   test('a daemon of an API server starts, changes something and is scraped', async () => {
-    const program = await node().start('token');
-    await program.serves();
+    await node().serve('token');
     await node().put(...objects([{ ...API, pods: 'ad' }]).map(changedNow));
     await expectAnswers(lab().host('client'), API.ip, 'pod-a pod-d');
     await eventually('the event and the change are measured', async () => {

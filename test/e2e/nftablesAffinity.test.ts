@@ -6,7 +6,6 @@ import { addressOf, type HostName } from '../../lab/topology.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
 import { whilePaused } from './support/paused.ts';
-import { ourTables } from './support/nftTable.ts';
 import { useInLab } from './support/use.ts';
 import { manifests, type ServiceWords } from './cluster.ts';
 
@@ -98,22 +97,9 @@ describe('clients that a service remembers', () => {
     return true;
   }
 
-  /** Answers when both families have it, as a marker that came with it makes sure. */
   async function serve(...services: readonly ServiceWords[]): Promise<void> {
-    const from = daemon().log.length;
-    const marker = { name: 'marker', ip: `10.96.9.${++markers}`, ip6: `fd00:96:9::${markers}`, pods: 'a' };
-    await daemon().write(transformed(manifests([...services, marker])));
-    for (const family of ['IPv4', 'IPv6'])
-      await eventually('the change', () =>
-        daemon().log.slice(from).includes(`"Synced rules" ipFamily="${family}"`),
-      );
-    // What was written may have been the end of the change before this one.
-    await eventually('the marker', async () => {
-      const tables = await ourTables(lab().host('node1'));
-      return tables.includes(`${marker.ip} `) && tables.includes(`${marker.ip6} `);
-    });
+    await daemon().apply(transformed(manifests(services)));
   }
-  let markers = 0;
   let transport: Transport = 'tcp';
   const transformed = (text: string): string =>
     text.replaceAll('protocol: TCP', `protocol: ${transport.toUpperCase()}`);

@@ -152,11 +152,11 @@ describe('with a backstop', () => {
   test('services that come and go come and go here too', async () => {
     const listed = (): Promise<string> => node().run(['nft', 'list', 'table', 'ip', 'junction-backstop']);
     const more: ServiceWords = { name: 'more', ip: '10.96.1.9', nodePort: 30_090, pods: 'a' };
-    await daemon().write(`${MANIFESTS}---\n${manifests([more])}`);
-    await eventually('the service', async () => /10\.96\.1\.9 \. tcp \. 80 [^]*30090/.test(await listed()));
-    await daemon().write(`${MANIFESTS}---\n${manifests([{ ...more, pods: '' }])}`);
-    await eventually('no endpoints', async () => !/10\.96\.1\.9|30090/.test(await listed()));
-    await daemon().write(MANIFESTS);
+    await daemon().apply(`${MANIFESTS}---\n${manifests([more])}`);
+    expect(await listed()).toMatch(/10\.96\.1\.9 \. tcp \. 80 [^]*30090/);
+    await daemon().apply(`${MANIFESTS}---\n${manifests([{ ...more, pods: '' }])}`);
+    expect(await listed()).not.toMatch(/10\.96\.1\.9|30090/);
+    await daemon().apply(MANIFESTS);
     expect(await listed()).toContain('10.96.1.1 . tcp . 80 comment "');
   });
 

@@ -7,7 +7,6 @@ import { useLab } from '../lab/requireLab.ts';
 import { parseExposition } from '../telemetry/metrics/parse.ts';
 import { Daemon, eventually } from './daemon.ts';
 import { fetchFrom } from './support/fetch.ts';
-import { ourTables } from './support/nftTable.ts';
 import { useInLab } from './support/use.ts';
 import { manifests, type ServiceWords } from './cluster.ts';
 
@@ -81,23 +80,6 @@ describe('counted connections', () => {
   const webOf = (family: string, ...more: readonly string[]): string =>
     keyOf(family, 'TCP', 'shop/web:http', ...more);
 
-  /** Answers when both families have it, as a marker that came with it makes sure. */
-  async function serve(text: string): Promise<void> {
-    const from = daemon().log.length;
-    const marker = { name: 'marker', ip: `10.96.9.${++markers}`, ip6: `fd00:96:9::${markers}`, pods: 'd' };
-    await daemon().write(`${text}---\n${manifests([marker])}`);
-    for (const family of ['IPv4', 'IPv6'])
-      await eventually('the change', () =>
-        daemon().log.slice(from).includes(`"Synced rules" ipFamily="${family}"`),
-      );
-    // What was written may have been the end of the change before this one.
-    await eventually('the marker', async () => {
-      const tables = await ourTables(lab().host('node1'));
-      return tables.includes(`${marker.ip} `) && tables.includes(`${marker.ip6} `);
-    });
-  }
-  let markers = 0;
-
   /** Series of 0 say nothing. */
   async function expectCounted(expected: ExpectedCounts): Promise<void> {
     const isSo = ({ services, endpoints }: Reading): boolean =>
@@ -124,10 +106,8 @@ describe('counted connections', () => {
       ]),
     );
 
-    await daemon().write(manifests([{ ...WEB, pods: 'acd' }]));
-    await eventually('the third endpoint', async () =>
-      (await dial(1, { address: WEB.ip })).has('10.244.2.12:8080'),
-    );
+    await daemon().apply(manifests([{ ...WEB, pods: 'acd' }]));
+    await dial(1, { address: WEB.ip });
     const later = await until('more', (each) => (each.services.get(webOf('IPv4')) ?? 0) > 30);
     expect(later.services.get(webOf('IPv6'))).toBe(5);
     for (const endpoint of [a, c])
@@ -160,7 +140,7 @@ describe('counted connections', () => {
     const ADDRESS_6: Dialled = { address: 'fd00:96:2::1' };
 
     test('are all counted, at every address, whoever dials, and for the right endpoint', async () => {
-      await serve(manifests([STICKY]));
+      await daemon().apply(manifests([STICKY]));
       const expected = new ExpectedCounts();
       for (const frontend of [ADDRESS, ADDRESS_6, PORT, PORT_6]) {
         const counts = await dial(12, frontend);
@@ -173,7 +153,7 @@ describe('counted connections', () => {
       await expectCounted(expected);
 
       // An endpoint more makes new pools, but takes nobody away; nor does a new process.
-      await serve(manifests([{ ...STICKY, pods: 'abcd' }]));
+      await daemon().apply(manifests([{ ...STICKY, pods: 'abcd' }]));
       expected.add('shop/sticky:http', await dial(5, ADDRESS));
       await expectCounted(expected);
       await daemon().end('SIGKILL');
@@ -199,7 +179,7 @@ describe('counted connections', () => {
         { ...STICKY, name: 'datagrams', ip: '10.96.4.1', ip6: 'fd00:96:4::1', nodePort: 30_092 },
       ]);
       const free = manifests([{ name: 'free', ip: '10.96.5.1', pods: 'abc' }]);
-      await serve([twoPorts, udp.replaceAll('protocol: TCP', 'protocol: UDP'), free].join('---\n'));
+      await daemon().apply([twoPorts, udp.replaceAll('protocol: TCP', 'protocol: UDP'), free].join('---\n'));
       const expected = new ExpectedCounts();
       expected.add('shop/double:http', await dial(5, { address: '10.96.3.1' }));
       expected.add('shop/double:other', await dial(7, { address: '10.96.3.1', port: 81 }));
@@ -220,7 +200,7 @@ describe('counted connections', () => {
         .replaceAll('10.244.1.11', NODE)
         .replaceAll('fd00:244:1::11', NODE_6)
         .replaceAll(' port: 8080', ` port: ${NODE_PORT_OF_HOST_NETWORK}`);
-      await serve(text);
+      await daemon().apply(text);
       const expected = new ExpectedCounts();
       for (const from of ['client', 'pod-b', 'node1'] as const)
         for (const address of [words.ip, words.ip6])
@@ -243,7 +223,7 @@ describe('counted connections', () => {
         plain,
         { ...plain, extra: STICKY.extra ?? '' },
       ]) {
-        await serve(manifests([words]));
+        await daemon().apply(manifests([words]));
         for (const address of [plain.ip, 'fd00:96:6::1'])
           expected.add('shop/fickle:http', await dial(15, { address }));
         await expectCounted(expected);

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Host } from '../../../../lab/host.ts';
 import { certificatePath, keyPath, type RawObject } from '../../../support/apiServer/index.ts';
+import { applied, startedAndApplied } from '../applied.ts';
 import { Program, type StartOptions } from '../program.ts';
 import { RemoteApiServer } from './remoteServer.ts';
 
@@ -53,6 +54,13 @@ export class ApiNode {
     return this.startWith([kubeconfig, ...KUBE_PROXY_FLAGS, `--api-socket=${this.socket}`, ...flags]);
   }
 
+  /** The same, and waits until everything is in the kernel. */
+  async serve(user: UserKind, ...flags: readonly string[]): Promise<Program> {
+    const program = await this.start(user, ...flags);
+    await startedAndApplied(program, this.socket);
+    return program;
+  }
+
   startWith(args: readonly string[], options: StartOptions = {}): Program {
     const program = Program.start(this.host, args, options);
     this.#programs.push(program);
@@ -62,6 +70,16 @@ export class ApiNode {
   /** Returns the version of the last of them. */
   put(...objects: readonly RawObject[]): Promise<number> {
     return this.server.call('put', objects);
+  }
+
+  /** Puts them, a Service first, and waits until they are in the kernel. */
+  async applied(...objects: readonly RawObject[]): Promise<void> {
+    const [service, ...others] = objects;
+    if (!service) return;
+    await this.put(...others);
+    const { namespace, name } = service.metadata as { readonly namespace: string; readonly name: string };
+    const resourceVersion = String(await this.put(service));
+    await applied(this.socket, { service: `${namespace}/${name}`, resourceVersion });
   }
 
   async close(): Promise<void> {
