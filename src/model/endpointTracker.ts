@@ -128,21 +128,11 @@ export class EndpointTracker {
   }
 
   /**
-   * Makes the pending slices of these services current; hands out those of which a slice is not what it was. Whether an
-   * endpoint is not, the plan finds out, which knows how many of them count. `onSlice` is called with every pending
-   * slice, as it was and as it is.
+   * Makes the pending slices of a service current; returns whether a slice of it is not what it was. Whether an endpoint is
+   * not, the plan finds out, which knows how many of them count. `onSlice` is called with every pending slice, as it was and
+   * as it is.
    */
   apply(
-    services: Iterable<ObjectKey> = this.pendingServices(),
-    onSlice?: (previous: EndpointSlice | undefined, current: EndpointSlice | undefined) => void,
-  ): ReadonlySet<ObjectKey> {
-    const changes = new Set<ObjectKey>();
-    for (const service of services) if (this.applyOne(service, onSlice)) changes.add(service);
-    return changes;
-  }
-
-  /** The same for one service; returns whether a slice of it is not what it was. */
-  applyOne(
     service: ObjectKey,
     onSlice?: (previous: EndpointSlice | undefined, current: EndpointSlice | undefined) => void,
   ): boolean {

@@ -243,7 +243,7 @@ export class Proxier {
       causes.add(() => describeSlice(previous, current));
     for (const key of taken) {
       const slices = this.#hasWritten && this.#history ? this.#endpoints.slicesOf(key) : undefined;
-      const areEndpointsChanged = this.#endpoints.applyOne(key, onSlice);
+      const areEndpointsChanged = this.#endpoints.apply(key, onSlice);
       const isViewChanged = this.#viewChanged.delete(key);
       if (areEndpointsChanged || services.has(key) || isViewChanged) {
         const own = yield* this.plan.updating([key]);

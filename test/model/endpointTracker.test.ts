@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { EndpointTracker } from '../../src/model/endpointTracker.ts';
-import { printEndpoints, slice } from '../plan/given.ts';
+import { applyAll, printEndpoints, slice } from '../plan/given.ts';
 
 /** `+ slice` sets one, `- ns/name` removes it; each answers whether it was a change. */
 function tell(tracker: EndpointTracker, line: string): boolean {
@@ -17,7 +17,7 @@ function play(tracker: EndpointTracker, ...lines: readonly string[]): readonly s
   for (const line of lines) tell(tracker, line);
   const print = (service: string): string => printEndpoints(tracker.endpointsOf(service)).join('; ');
   const before = new Map(tracker.pendingServices().map((service) => [service, print(service)]));
-  return [...tracker.apply()]
+  return [...applyAll(tracker)]
     .filter((service) => print(service) !== before.get(service))
     .map((service) => `${service}: ${before.get(service)} => ${print(service)}`);
 }
@@ -123,5 +123,5 @@ test('a time stamp alone is no change of endpoints', () => {
   const made = tracker(ONE);
   const stamped = { ...slice(ONE.slice(2)), triggerTime: 5 };
   expect(made.update('x/s1', stamped)).toBe(true);
-  expect(made.apply().size).toBe(0);
+  expect(applyAll(made).size).toBe(0);
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { EndpointTracker, mergeSlices } from '../../src/model/endpointTracker.ts';
 import { healthCheckPorts, LocalEndpoints, localReadyCount } from '../../src/model/localEndpoints.ts';
 import { servicePorts, ServiceTracker } from '../../src/model/serviceTracker.ts';
-import { keyOf, service, slice } from '../plan/given.ts';
+import { applyAll, keyOf, service, slice } from '../plan/given.ts';
 
 describe('how many are ready here', () => {
   test.each([
@@ -48,7 +48,7 @@ class Stage {
       else if (line.includes(' of ')) this.#endpoints.update(`x/${slice(line).name}`, slice(line));
       else this.#services.update(keyOf(service(line)), service(line));
     }
-    const changed = this.local.update([...this.#services.apply().keys(), ...this.#endpoints.apply().keys()]);
+    const changed = this.local.update([...this.#services.apply().keys(), ...applyAll(this.#endpoints)]);
     const print = (map: ReadonlyMap<string, number>): string =>
       [...map].map((pair) => pair.join('=')).join(' ');
     return `${changed ? 'changed' : 'same'} [${print(this.local.ports)}] [${print(this.local.counts)}]`;

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { EndpointTracker } from '../../src/model/endpointTracker.ts';
 import { ServiceTracker } from '../../src/model/serviceTracker.ts';
-import { printEndpoints, service, slice } from '../plan/given.ts';
+import { applyAll, printEndpoints, service, slice } from '../plan/given.ts';
 
 const serviceLine = fc
   .tuple(
@@ -82,7 +82,7 @@ test('slices', () => {
       const final = new Map<string, string>();
       const told = new Map<string, readonly string[]>();
       const sync = (): void => {
-        const changed = tracker.apply();
+        const changed = applyAll(tracker);
         for (const key of KEYS) {
           const now = printEndpoints(tracker.endpointsOf(key));
           if (!changed.has(key)) expect(now).toEqual(told.get(key) ?? []);
@@ -107,7 +107,7 @@ test('slices', () => {
         const given = slice(line);
         fresh.update(`${given.namespace}/${given.name}`, given);
       }
-      fresh.apply();
+      applyAll(fresh);
       for (const key of KEYS) {
         expect(printEndpoints(tracker.endpointsOf(key))).toEqual(printEndpoints(fresh.endpointsOf(key)));
       }

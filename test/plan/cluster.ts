@@ -5,7 +5,7 @@ import { type EndpointSlice, type ObjectKey, objectKey, type Service } from '../
 import { type ServicePortId, ServiceTracker } from '../../src/model/serviceTracker.ts';
 import { Planner } from '../../src/plan/planner.ts';
 import type { NodeView, PlanChange } from '../../src/plan/types.ts';
-import { keyOf, service, slice, VIEW } from './given.ts';
+import { applyAll, keyOf, service, slice, VIEW } from './given.ts';
 
 export class Cluster {
   readonly #services: ServiceTracker;
@@ -57,7 +57,7 @@ export class Cluster {
   /** Applies what was told; answers the plan's changes. */
   replan(): readonly PlanChange[] {
     this.asked.length = 0;
-    const dirty = new Set([...this.#services.apply().keys(), ...this.#slices.apply().keys()]);
+    const dirty = new Set([...this.#services.apply().keys(), ...applyAll(this.#slices)]);
     const changes = this.planner.update(dirty);
     for (const { id } of changes) this.#dirty.add(id);
     return changes;

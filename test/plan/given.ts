@@ -4,7 +4,12 @@
  *   service  `shop/web LoadBalancer 10.96.7.7 http:80/tcp@30080 lb=198.51.100.20 etp=Local born=3`
  *   slice    `shop/web-1 of web http:8080/tcp | 10.244.0.8 node-a | 10.244.1.9 node-b draining zone=a`
  */
-import { type Endpoint, type EndpointsByPort, portKey } from '../../src/model/endpointTracker.ts';
+import {
+  type Endpoint,
+  type EndpointsByPort,
+  type EndpointTracker,
+  portKey,
+} from '../../src/model/endpointTracker.ts';
 import {
   type Cidr,
   familyOf,
@@ -226,3 +231,8 @@ export function keyOf({ namespace, name }: { readonly namespace: string; readonl
 }
 
 export { portKey, type Protocol };
+
+/** Makes all pending slices current; the services of which a slice is not what it was. */
+export function applyAll(tracker: EndpointTracker): ReadonlySet<string> {
+  return new Set(tracker.pendingServices().filter((service) => tracker.apply(service)));
+}

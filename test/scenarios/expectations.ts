@@ -2,7 +2,7 @@
 import { deviationOf, type Mechanism } from '../../src/modes/deviations.ts';
 import type { Tables } from '../../src/modes/iptables/rules/parse.ts';
 import type { WalkOutcome, WalkResult } from '../../src/modes/walk.ts';
-import { walkIptables } from '../../src/modes/iptables/rules/walk.ts';
+import { walkIptables } from '../modes/iptables/rules/textWalk.ts';
 import { decide, type ForwardTarget } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import {

@@ -2,7 +2,7 @@
 import { deepEqual } from '../../src/model/equal.ts';
 import { type Family, isLoopback } from '../../src/model/ip.ts';
 import { IptablesClient } from '../../src/modes/iptables/client.ts';
-import { walkedTables } from '../../src/modes/iptables/rules/walk.ts';
+import { walkedTables } from '../modes/iptables/rules/textWalk.ts';
 import { IpvsProxier } from '../../src/modes/ipvs/proxier.ts';
 import { TablesReader } from '../../src/modes/iptables/tablesReader.ts';
 import { IpvsReader } from '../../src/modes/ipvs/inspect.ts';

@@ -1,9 +1,9 @@
 /** Junction's nftables mode over a table in memory, and what that table makes of a packet. */
 import { mostLookups } from '../modes/nftables/rules/bound.ts';
 import { type WalkOutcome, type WalkResult } from '../../src/modes/walk.ts';
-import { walkNftables } from '../../src/modes/nftables/rules/walk.ts';
-import { type LearnedEntry } from '../../src/modes/nftables/rules/walk.ts';
-import { type WalkTable } from '../../src/modes/nftables/rules/walk.ts';
+import { walkNftables } from '../modes/nftables/rules/ruleWalk.ts';
+import { type LearnedEntry } from '../modes/nftables/rules/ruleWalk.ts';
+import { type WalkTable } from '../modes/nftables/rules/ruleWalk.ts';
 import { isLocal, type Packet } from '../../src/plan/decide.ts';
 import { NftProxier } from '../../src/modes/nftables/proxier.ts';
 import { type Family, isLoopback } from '../../src/model/ip.ts';

@@ -26,8 +26,6 @@ export interface SetSpec {
   readonly timeoutMs?: number;
   /** Each element counts packets and bytes. */
   readonly counter?: true;
-  /** `auto-merge`, which is nft's own affair: the kernel takes no overlapping intervals, merged or not. */
-  readonly mergesElements?: true;
   readonly comment?: string;
 }
 
@@ -155,17 +153,15 @@ function isFixed(selector: Selector): selector is FixedSelector {
 
 const UDATA_SET_KEYBYTEORDER = 0;
 const UDATA_SET_DATABYTEORDER = 1;
-const UDATA_SET_MERGE_ELEMENTS = 2;
 const UDATA_SET_KEY_TYPEOF = 3;
 const UDATA_SET_DATA_TYPEOF = 4;
 const UDATA_SET_DATA_INTERVAL = 6;
 const UDATA_SET_COMMENT = 7;
 
 /** The same bytes that nft would have the kernel keep. */
-export function encodeSetUserData({ key, data, mergesElements, comment }: SetSpec): Uint8Array {
+export function encodeSetUserData({ key, data, comment }: SetSpec): Uint8Array {
   const entries: UserDatum[] = [number(UDATA_SET_KEYBYTEORDER, byteOrder(key))];
   if (data) entries.push(number(UDATA_SET_DATABYTEORDER, data === 'verdict' ? NONE : byteOrder(data)));
-  if (mergesElements) entries.push(number(UDATA_SET_MERGE_ELEMENTS, 1));
   const keyTypeof = typeofFields(key);
   if (keyTypeof) entries.push({ type: UDATA_SET_KEY_TYPEOF, value: keyTypeof });
   const dataTypeof = data && typeofData(key, data);

@@ -3,7 +3,7 @@
  * begins them and one that ends them. Numbers from linux/netfilter/nfnetlink.h.
  */
 import { errnoName } from '../../system/libc.ts';
-import { MessageWriter, NLMSG_ERROR, NLM_F_CREATE, NLM_F_EXCL, decodeErrno } from '../codec.ts';
+import { MessageWriter, NLMSG_ERROR, NLM_F_CREATE, decodeErrno } from '../codec.ts';
 import { u32be } from '../kinds.ts';
 import { NFNL_SUBSYS_NFTABLES, NFPROTO_UNSPEC } from '../nfnetlink.ts';
 import {
@@ -66,14 +66,10 @@ export type NftOperation =
   | ({ readonly kind: 'addSet'; readonly set: SetSpec } & TablePlace)
   /** Refused with EBUSY while a rule looks into it. */
   | ({ readonly kind: 'deleteSet' } & SetPlace)
-  /** All elements; the set stays. */
-  | ({ readonly kind: 'flushSet' } & SetPlace)
   | ({
       /** An element that is there already stays as it is; one that has other data is EEXIST. */
       readonly kind: 'addElements';
       readonly elements: ElementList;
-      /** EEXIST for any that is there already. */
-      readonly isExclusive?: true;
     } & SetPlace)
   /** Refused with ENOENT when one of them is not there. Only keys are looked at, and whether they end an interval. */
   | ({ readonly kind: 'deleteElements'; readonly elements: ElementList } & SetPlace);
@@ -199,14 +195,10 @@ export function requestsOf(operation: NftOperation, index: number): readonly Net
     }
     case 'deleteSet':
       return [nftRequest('delete set', 0, family, SET_ATTRIBUTES, { table, name: operation.set })];
-    case 'flushSet':
-      return [elementsRequest('delete elements', 0, operation)];
-    case 'addElements': {
-      const flags = NLM_F_CREATE | (operation.isExclusive ? NLM_F_EXCL : 0);
+    case 'addElements':
       return Array.from(operation.elements.messages(), (encoded) =>
-        elementsRequest('new elements', flags, operation, encoded),
+        elementsRequest('new elements', NLM_F_CREATE, operation, encoded),
       );
-    }
     case 'deleteElements':
       return Array.from(operation.elements.messages(), (encoded) =>
         elementsRequest('delete elements', 0, operation, encoded),

@@ -1,7 +1,8 @@
 /** Packets through tables that other programs have rules in too. */
 import { describe, expect, test } from 'vitest';
 import { parseSave } from '../../../src/modes/iptables/rules/parse.ts';
-import { type IptablesPacket, walkIptables } from '../../../src/modes/iptables/rules/walk.ts';
+import type { IptablesPacket } from '../../../src/modes/iptables/rules/walk.ts';
+import { walkIptables } from './rules/textWalk.ts';
 import type { WalkResult } from '../../../src/modes/walk.ts';
 import { ip } from './rules/rules.ts';
 

@@ -15,30 +15,19 @@ it.each<[line: string, spec: Omit<SetSpec, 'name'>, parts: readonly string[]]>([
     ['0004 02000000', '0724 65766572792061646472657373207468617420736f6d6520736572766963652068617300'],
   ],
   [
-    'set { type ipv4_addr; flags interval; auto-merge; }',
-    { key: { type: ['ipv4_addr'] }, flags: ['interval'], mergesElements: true },
-    ['0004 02000000', '0204 01000000'],
-  ],
-  [
     'set { type ipv4_addr . inet_proto . inet_service; }',
     { key: { type: ['ipv4_addr', 'inet_proto', 'inet_service'] } },
     ['0004 00000000', '0308 0004 0d000000 0100'],
   ],
   [
-    'set { typeof ip6 daddr; flags interval; auto-merge; comment "b\'s comment"; size 100; }',
+    'set { typeof ip6 daddr; flags interval; comment "b\'s comment"; size 100; }',
     {
       key: { typeof: ['ip6 daddr'] },
       flags: ['interval'],
-      mergesElements: true,
       comment: "b's comment",
       size: 100,
     },
-    [
-      '0004 02000000',
-      '0204 01000000',
-      '0314 0004 07000000 010c 0004 0d000000 0104 09000000',
-      '070c 62277320636f6d6d656e7400',
-    ],
+    ['0004 02000000', '0314 0004 07000000 010c 0004 0d000000 0104 09000000', '070c 62277320636f6d6d656e7400'],
   ],
   [
     'set { typeof meta mark; }',

@@ -10,17 +10,15 @@ import {
   type WalkOptions,
   walkPacket,
   type WalkedChain,
-  type WalkResult,
   type WalkSteps,
   type Way,
 } from '../../walk.ts';
-import { runToEnd } from '../../../time/timeSlice.ts';
 import type { HookPoint } from '../../path.ts';
 import { ruleProtocol } from './names.ts';
 import { type MatchAnswer, answerOther, hasState, isInterface } from './otherMatch.ts';
 import { dnatTo, effectOfOther, isPassing, type TargetEffect } from './otherTarget.ts';
 import { isForeignRule } from './ownership.ts';
-import type { ParsedRule, Tables } from './parse.ts';
+import type { ParsedRule } from './parse.ts';
 import { printRule, probabilityBits } from './print.ts';
 import type { Match, Rule } from './rule.ts';
 
@@ -127,23 +125,6 @@ const TABLE_ORDER: Readonly<Record<HookPoint, readonly (readonly [table: string,
     ['nat', 100],
   ],
 };
-
-export function walkIptables(
-  tables: Tables,
-  packet: IptablesPacket,
-  host: Host,
-  options: IptablesWalkOptions = {},
-): WalkResult<string> {
-  return runToEnd(walkTables(walkedTables(tables), packet, host, options));
-}
-
-/** All of them in memory. */
-export function walkedTables(tables: Tables): WalkedTables {
-  return {
-    base: (table, chain) => tables.get(table)?.get(chain),
-    rules: (table, chain) => tables.get(table)?.get(chain)?.rules,
-  };
-}
 
 /** An outcome's `learned` are the recent-client lists that the client was put on. */
 export function walkTables(

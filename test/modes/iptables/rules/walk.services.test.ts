@@ -1,7 +1,8 @@
 /** Where packets for services go, as a table. */
 import { describe, expect, test } from 'vitest';
 import { parseSave } from '../../../../src/modes/iptables/rules/parse.ts';
-import { type IptablesPacket, walkIptables } from '../../../../src/modes/iptables/rules/walk.ts';
+import type { IptablesPacket } from '../../../../src/modes/iptables/rules/walk.ts';
+import { walkIptables } from './textWalk.ts';
 import { ip } from './rules.ts';
 import { SERVICES, type Settings, serviceRules } from './serviceRules.ts';
 

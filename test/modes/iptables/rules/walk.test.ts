@@ -2,11 +2,8 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseSave } from '../../../../src/modes/iptables/rules/parse.ts';
 import { type WalkOutcome, type WalkResult } from '../../../../src/modes/walk.ts';
-import {
-  type IptablesPacket,
-  walkIptables,
-  type IptablesWalkOptions,
-} from '../../../../src/modes/iptables/rules/walk.ts';
+import type { IptablesPacket, IptablesWalkOptions } from '../../../../src/modes/iptables/rules/walk.ts';
+import { walkIptables } from './textWalk.ts';
 import { ip } from './rules.ts';
 
 const HOST = { addresses: [ip('192.0.2.1'), ip('2001:db8::1')] };

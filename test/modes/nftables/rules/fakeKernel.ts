@@ -22,7 +22,7 @@ import type {
   TransactionOutcome,
 } from '../../../../src/modes/nftables/rules/table.ts';
 import { type Packet } from '../../../../src/plan/decide.ts';
-import { walkNftables, walkTable, type WalkTable } from '../../../../src/modes/nftables/rules/walk.ts';
+import { walkNftables, walkTable, type WalkTable } from './ruleWalk.ts';
 import { deepEqual } from '../../../../src/model/equal.ts';
 import type { Family, Ip } from '../../../../src/model/ip.ts';
 import { PROTOCOLS, type Protocol } from '../../../../src/model/objects.ts';

@@ -3,12 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Element, RuleSpec, Ruleset, TableSet } from '../../../../src/modes/nftables/rules/table.ts';
 import { type WalkOutcome } from '../../../../src/modes/walk.ts';
 import { type Packet } from '../../../../src/plan/decide.ts';
-import {
-  type LearnedEntry,
-  type NftWalkOptions,
-  walkNftables,
-  walkTable,
-} from '../../../../src/modes/nftables/rules/walk.ts';
+import { type LearnedEntry, type NftWalkOptions, walkNftables, walkTable } from './ruleWalk.ts';
 import { cidr, ip } from '../../../plan/given.ts';
 import { FakeNftKernel } from './fakeKernel.ts';
 import { serveNft } from './served.ts';

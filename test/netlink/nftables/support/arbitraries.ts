@@ -158,7 +158,6 @@ export const setSpec: fc.Arbitrary<SetSpec> = fc.record(
     size: u32,
     timeoutMs: fc.nat(Number.MAX_SAFE_INTEGER),
     counter: fc.constant(true),
-    mergesElements: fc.constant(true),
     comment,
   },
   { requiredKeys: ['name', 'key'] },

@@ -16,7 +16,7 @@ export type SketchFamily = 'ip' | 'ip6';
 const SKETCH_TEXT = `table ip junction {
   comment "Junction: services as data"
   set service-ips { type ipv4_addr; comment "addresses of services"; elements = { 10.96.1.1, 10.96.1.2 } }
-  set service-cidrs { type ipv4_addr; flags interval; auto-merge; }
+  set service-cidrs { type ipv4_addr; flags interval; }
   set masquerade-always { type ipv4_addr . inet_proto . inet_service; }
   set masquerade-others { type ipv4_addr . inet_proto . inet_service; elements = { 10.96.1.1 . tcp . 80 } }
   set masquerade-node { type ipv4_addr . inet_proto . inet_service; }
@@ -239,7 +239,7 @@ export function sketchOperations(
   return [
     { kind: 'addTable', ...place, comment: 'Junction: services as data' },
     set({ name: 'service-ips', key: { type: [address] }, comment: 'addresses of services' }),
-    set({ name: 'service-cidrs', key: { type: [address] }, flags: ['interval'], mergesElements: true }),
+    set({ name: 'service-cidrs', key: { type: [address] }, flags: ['interval'] }),
     set({ name: 'masquerade-always', key: concatenation }),
     set({ name: 'masquerade-others', key: concatenation }),
     set({ name: 'masquerade-node', key: concatenation }),

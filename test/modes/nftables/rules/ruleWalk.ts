@@ -1,12 +1,19 @@
 /** Sends packets through the table: what each statement of a rule makes of a packet, and what it finds in the sets. */
-import { type Cidr, cidrContains, familyOf, type Ip } from '../../../model/ip.ts';
-import type { Host, Packet } from '../../../plan/decide.ts';
-import { runToEnd } from '../../../time/timeSlice.ts';
-import { walkPacket } from '../../walk.ts';
-import type { RuleExit, WalkContext, WalkOptions, WalkResult, WalkVerdict, Way } from '../../walk.ts';
-import { idOf, placeOf } from './diff.ts';
-import { printElement, printNftRule } from './print.ts';
-import { byName, groupBy } from './table.ts';
+import { type Cidr, cidrContains, familyOf, type Ip } from '../../../../src/model/ip.ts';
+import type { Host, Packet } from '../../../../src/plan/decide.ts';
+import { runToEnd } from '../../../../src/time/timeSlice.ts';
+import { walkPacket } from '../../../../src/modes/walk.ts';
+import type {
+  RuleExit,
+  WalkContext,
+  WalkOptions,
+  WalkResult,
+  WalkVerdict,
+  Way,
+} from '../../../../src/modes/walk.ts';
+import { idOf, placeOf } from '../../../../src/modes/nftables/rules/diff.ts';
+import { printElement, printNftRule } from '../../../../src/modes/nftables/rules/print.ts';
+import { byName, groupBy } from '../../../../src/modes/nftables/rules/table.ts';
 import type {
   AffinityEntry,
   ChainSpec,
@@ -19,7 +26,7 @@ import type {
   SetsByName,
   Statement,
   TableSet,
-} from './table.ts';
+} from '../../../../src/modes/nftables/rules/table.ts';
 
 /** What a packet walks through: a table and its elements, made to be asked which element a key finds. */
 export interface WalkTable {
