@@ -134,7 +134,8 @@ async function runVitest(copy, args) {
   child.stdout.on('data', add);
   child.stderr.on('data', add);
   const end = () => {
-    if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid, 'SIGKILL');
+    const isRunning = child.exitCode === null && child.signalCode === null;
+    if (child.pid !== undefined && isRunning) process.kill(-child.pid, 'SIGKILL');
   };
   process.prependOnceListener('exit', end);
   const timer = setTimeout(end, MOST_MINUTES * 60_000);
