@@ -49,6 +49,11 @@ export const REMOVED_SETTINGS: readonly RemovedSetting[] = [
     since: '0.3',
     reason: 'the token is in the link that junction ui prints',
   },
+  {
+    flag: 'at',
+    since: '0.3',
+    reason: 'the proxy keeps only its last changes; the answer is for the present',
+  },
 ];
 
 /** `name` as it was written: a flag with its hyphens, or the path of a field. */
