@@ -123,7 +123,6 @@ async function portTaken(): Promise<string> {
   let isTaken = true;
   const ports = new HeldPorts({
     bind: () => (isTaken ? { kind: 'refused', errno: 'EADDRINUSE' } : { kind: 'bound', close: () => {} }),
-    ownersOf: (wanted) => new Map(wanted.map((port) => [port, { pid: 321, command: 'nginx' }])),
     onEvent: (_, message) => lines.push(`${message}\n`),
   });
   const description = 'node port of shop/web:http';

@@ -8,7 +8,6 @@
 import { type Ip, type Family, parseBytes } from '../model/ip.ts';
 import { answersNodePorts } from '../plan/decide.ts';
 import type { Plan } from '../plan/types.ts';
-import { type Holder, printHolder, portOwners } from './procfs.ts';
 import { errnoName, libc, SOCK_CLOEXEC, SOL_SOCKET } from './libc.ts';
 
 export interface HeldPort extends PortAddress {
@@ -51,21 +50,18 @@ interface HeldPortsOptions {
   /** A port is refused once, until it is held or wanted no longer. It recovers when it was refused before. */
   readonly onEvent: (kind: 'refused' | 'recovered', message: string) => void;
   readonly bind?: ((address: PortAddress) => BindResult) | undefined;
-  readonly ownersOf?: ((ports: readonly PortAddress[]) => ReadonlyMap<PortAddress, Holder>) | undefined;
 }
 
 export class HeldPorts {
-  readonly #options: HeldPortsOptions;
+  readonly #onEvent: HeldPortsOptions['onEvent'];
+  readonly #bind: (address: PortAddress) => BindResult;
   readonly #held = new Map<string, () => void>();
   /** By key, why not. */
   readonly #refused = new Map<string, string>();
 
-  constructor(options: HeldPortsOptions) {
-    this.#options = options;
-  }
-
-  get size(): number {
-    return this.#held.size;
+  constructor({ onEvent, bind = bindPort }: HeldPortsOptions) {
+    this.#onEvent = onEvent;
+    this.#bind = bind;
   }
 
   /** Wanted, and held by another program: worth another try even when no service has changed. */
@@ -82,38 +78,29 @@ export class HeldPorts {
       this.#held.delete(key);
     }
     for (const key of this.#refused.keys()) if (!wanted.has(key)) this.#refused.delete(key);
-    const refusals = [...wanted].filter(([key, port]) => !this.#held.has(key) && !this.#take(key, port));
-    this.#report(refusals.map(([key, port]) => ({ port, errno: this.#refused.get(key) })));
+    for (const [key, port] of wanted) if (!this.#held.has(key)) this.#take(key, port);
   }
 
   close(): void {
     this.reconcile([]);
   }
 
-  /** False: refused, for a reason that was not reported before. */
-  #take(key: string, port: HeldPort): boolean {
-    const result = (this.#options.bind ?? bindPort)(port);
+  #take(key: string, port: HeldPort): void {
+    const result = this.#bind(port);
     const before = this.#refused.get(key);
-    if (result.kind === 'refused') {
+    if (result.kind === 'bound') {
+      this.#held.set(key, result.close);
+      if (this.#refused.delete(key)) this.#onEvent('recovered', `${printPort(port)} is held now`);
+    } else if (result.errno !== before) {
       this.#refused.set(key, result.errno);
-      return before === result.errno;
+      this.#onEvent('refused', `${printPort(port)} ${explain(result.errno, port)}`);
     }
-    this.#held.set(key, result.close);
-    if (this.#refused.delete(key)) this.#options.onEvent('recovered', `${printPort(port)} is held now`);
-    return true;
   }
+}
 
-  #report(refusals: readonly { readonly port: HeldPort; readonly errno: string | undefined }[]): void {
-    const taken = refusals.filter(({ errno }) => errno === 'EADDRINUSE').map(({ port }) => port);
-    const owners = taken.length === 0 ? undefined : (this.#options.ownersOf ?? portOwners)(taken);
-    for (const { port, errno } of refusals) {
-      const reason =
-        errno === 'EADDRINUSE'
-          ? `is taken by ${printHolder(owners?.get(port))}, whose clients reach the service instead; move that program to another port`
-          : `cannot be held: ${errno}`;
-      this.#options.onEvent('refused', `${printPort(port)} ${reason}`);
-    }
-  }
+function explain(errno: string, { port }: HeldPort): string {
+  if (errno !== 'EADDRINUSE') return `cannot be held: ${errno}`;
+  return `is taken by another program, whose clients reach the service instead; find it with "ss -anp sport = :${port}", and move it to another port`;
 }
 
 /** `30080/TCP, the node port of default/web:http,` */

@@ -1,9 +1,7 @@
-/** What /proc knows of processes: which has something open, which has a port, which an earlier run left behind. */
+/** What /proc knows of processes: which has something open, which an earlier run left behind. */
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
 import { attempt } from '../errors.ts';
-import { type Ip, parseIp } from '../model/ip.ts';
-import type { PortAddress } from './heldPorts.ts';
 
 export interface Holder {
   readonly pid: number;
@@ -37,73 +35,13 @@ export function* openDescriptors(): Generator<{ readonly pid: number; readonly d
     for (const descriptor of attempt(() => readdirSync(`/proc/${pid}/fd`)) ?? []) yield { pid, descriptor };
 }
 
-/** By the inode of the socket, in one walk however many there are. Those that nobody is seen to hold are left out. */
-export function socketHolders(inodes: ReadonlySet<string>): ReadonlyMap<string, Holder> {
-  const found = new Map<string, Holder>();
-  if (inodes.size === 0) return found;
+/** The process that is seen to hold the socket of this inode. */
+export function holderOfSocket(inode: string): Holder | undefined {
   for (const { pid, descriptor } of openDescriptors()) {
-    const link = attempt(() => readlinkSync(`/proc/${pid}/fd/${descriptor}`)) ?? '';
-    const inode = /^socket:\[(\d+)\]$/.exec(link)?.[1];
-    if (inode === undefined || !inodes.has(inode) || found.has(inode)) continue;
-    found.set(inode, holderOf(pid));
-    if (found.size === inodes.size) break;
+    const link = attempt(() => readlinkSync(`/proc/${pid}/fd/${descriptor}`));
+    if (link === `socket:[${inode}]`) return holderOf(pid);
   }
-  return found;
-}
-
-/** Which process has which port. Slow: only called when something has failed already. One walk over all processes. Ports whose owner cannot be seen are left out. */
-export function portOwners(ports: readonly PortAddress[]): ReadonlyMap<PortAddress, Holder> {
-  const listed = new Map(['tcp', 'tcp6', 'udp', 'udp6'].map((file) => [file, listSockets(file)]));
-  const inodes = new Map(
-    ports.flatMap((port) => {
-      const files = port.family === 'IPv4' ? ['', '6'] : ['6'];
-      const sockets = files.flatMap((file) => listed.get(port.protocol.toLowerCase() + file) ?? []);
-      const inode = inodeOf(port, sockets);
-      return inode === undefined ? [] : [[port, inode] as const];
-    }),
-  );
-  const holders = socketHolders(new Set(inodes.values()));
-  return new Map(
-    [...inodes].flatMap(([port, inode]) => {
-      const owner = holders.get(inode);
-      return owner ? [[port, owner] as const] : [];
-    }),
-  );
-}
-
-/** A listener before a client that happens to use the port for a connection of its own. */
-function inodeOf(wanted: PortAddress, sockets: ReturnType<typeof listSockets>): string | undefined {
-  const conflicting = sockets.filter(({ ip, port }) => port === wanted.port && overlap(wanted.ip, ip));
-  return (conflicting.find(({ listens }) => listens) ?? conflicting[0])?.inode;
-}
-
-/** `::` stands for IPv4 too, unless its program says otherwise. */
-function overlap(wanted: Ip | '', other: Ip): boolean {
-  return wanted === '' || wanted === other || other === '0.0.0.0' || other === '::';
-}
-
-/** A socket whose process has ended, as in TIME_WAIT, has no inode. */
-const NO_INODE = '0';
-const LISTEN = '0A';
-
-function listSockets(file: string) {
-  return read(`/proc/net/${file}`)
-    .split('\n')
-    .flatMap((line) => {
-      const words = line.trim().split(/\s+/);
-      const [address = '', port = ''] = (words[1] ?? '').split(':');
-      const inode = words[9];
-      const ip = parseIp(addressText(address));
-      if (ip === undefined || inode === undefined || inode === NO_INODE) return [];
-      return [{ ip, port: Number.parseInt(port, 16), listens: words[3] === LISTEN, inode }];
-    });
-}
-
-/** The kernel prints addresses as numbers of four bytes in the machine's order: `0100007F` is 127.0.0.1. */
-function addressText(hex: string): string {
-  const numbers = (hex.match(/.{8}/g) ?? []).map((word) => Number.parseInt(word, 16));
-  const bytes = Buffer.from(new Uint32Array(numbers).buffer);
-  return bytes.length === 4 ? bytes.join('.') : (bytes.toString('hex').match(/.{4}/g) ?? []).join(':');
+  return undefined;
 }
 
 /** In the environment of each child: the process that started it. */

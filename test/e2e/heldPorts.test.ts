@@ -54,16 +54,14 @@ describe('held ports', () => {
     expect(await answerers(client, NODE, PORT)).toBe('pod-a pod-c');
   });
 
-  test('one that is taken is told with the name of who has it; the rules are written anyway', async () => {
+  test('one that is taken is logged; the rules are written anyway', async () => {
     const node = lab().host('node1');
     const daemon = await create();
     const squatter = await node.serve([{ protocol: 'tcp', port: PORT, address: '0.0.0.0' }]);
     onTestFinished(() => squatter.close());
     await daemon.start();
-    const taken = new RegExp(
-      `${PORT}/TCP \\(IPv4\\), the node port of shop/web:http, is taken by .*${node.pid}`,
-    );
-    expect(daemon.log).toMatch(taken);
+    const taken = `${PORT}/TCP (IPv4), the node port of shop/web:http, is taken by another program`;
+    expect(daemon.log).toContain(taken);
     expect(await answerers(lab().host('client'), NODE, PORT)).toBe('pod-a pod-c');
     await squatter.close();
     await eventually('it is held', () =>

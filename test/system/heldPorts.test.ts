@@ -1,11 +1,12 @@
-import { describe, expect, it } from 'vitest';
-import {
-  type BindResult,
-  type PortAddress,
-  type HeldPort,
-  HeldPorts,
-  heldPortsOf,
-} from '../../src/system/heldPorts.ts';
+import { spawn } from 'node:child_process';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect, createServer, type Server } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { bindPort, type HeldPort, HeldPorts, heldPortsOf } from '../../src/system/heldPorts.ts';
+import type { Family, Ip } from '../../src/model/ip.ts';
 import { Cluster, cluster } from '../plan/cluster.ts';
 import { cidr, ip, VIEW, VIEW_6 } from '../plan/given.ts';
 
@@ -16,34 +17,33 @@ function print(ports: readonly HeldPort[]): readonly string[] {
 }
 
 describe('what is held', () => {
-  it('is node ports on every address, and external IPs that are ours', () => {
-    const { planner } = cluster(
-      'shop/web 10.96.0.1 http:80@30080 https:443 ext=198.51.100.7,203.0.113.9 lb=192.0.2.10',
-      'shop/dns 10.96.0.2 dns:53/udp@30053',
-      'shop/db 10.96.0.3 5432',
-    );
-    expect(print(heldPortsOf(planner, LOCAL))).toEqual([
-      '198.51.100.7:443/TCP external IP of shop/web:https',
-      '198.51.100.7:80/TCP external IP of shop/web:http',
-      ':30053/UDP node port of shop/dns:dns',
-      ':30080/TCP node port of shop/web:http',
-    ]);
-  });
-
-  it('leaves SCTP alone', () => {
-    expect(heldPortsOf(cluster('shop/sig 10.96.0.1 9/sctp@30009').planner, LOCAL)).toEqual([]);
-  });
-
-  it('is one socket where an external IP has the number of a node port', () => {
-    const { planner } = cluster(
-      'shop/a 10.96.0.1 80@30080',
-      'shop/b 10.96.0.2 30080 ext=198.51.100.7',
-      'shop/c 10.96.0.3 30080/udp ext=198.51.100.7',
-    );
-    expect(print(heldPortsOf(planner, LOCAL))).toEqual([
-      '198.51.100.7:30080/UDP external IP of shop/c',
-      ':30080/TCP node port of shop/a',
-    ]);
+  it.each<[what: string, services: readonly string[], expected: readonly string[]]>([
+    [
+      'node ports on every address, and external IPs that are ours',
+      [
+        'shop/web 10.96.0.1 http:80@30080 https:443 ext=198.51.100.7,203.0.113.9 lb=192.0.2.10',
+        'shop/dns 10.96.0.2 dns:53/udp@30053',
+        'shop/db 10.96.0.3 5432',
+      ],
+      [
+        '198.51.100.7:443/TCP external IP of shop/web:https',
+        '198.51.100.7:80/TCP external IP of shop/web:http',
+        ':30053/UDP node port of shop/dns:dns',
+        ':30080/TCP node port of shop/web:http',
+      ],
+    ],
+    ['not SCTP', ['shop/sig 10.96.0.1 9/sctp@30009'], []],
+    [
+      'one socket where an external IP has the number of a node port',
+      [
+        'shop/a 10.96.0.1 80@30080',
+        'shop/b 10.96.0.2 30080 ext=198.51.100.7',
+        'shop/c 10.96.0.3 30080/udp ext=198.51.100.7',
+      ],
+      ['198.51.100.7:30080/UDP external IP of shop/c', ':30080/TCP node port of shop/a'],
+    ],
+  ])('%s', (_, services, expected) => {
+    expect(print(heldPortsOf(cluster(...services).planner, LOCAL))).toEqual(expected);
   });
 
   it.each([
@@ -51,105 +51,178 @@ describe('what is held', () => {
     { ranges: ['192.0.2.0/24', '127.0.0.0/8'], loopback: true, expected: ['127.0.0.1', '192.0.2.10'] },
     { ranges: ['192.0.2.0/24', '127.0.0.0/8'], loopback: false, expected: ['192.0.2.10'] },
     { ranges: ['203.0.113.0/24'], loopback: false, expected: [] },
-  ])('follows the node-port addresses $ranges', ({ ranges, loopback, expected }) => {
+  ])('on node-port addresses $ranges', ({ ranges, loopback, expected }) => {
     const made = new Cluster({ ...VIEW, nodePorts: { ranges: ranges.map(cidr), loopback } });
     made.tell('shop/web 10.96.0.1 80@30080').replan();
     expect(heldPortsOf(made.planner, LOCAL).map((held) => held.ip)).toEqual(expected);
   });
 
-  it('leaves out link-local addresses, which mean nothing without an interface', () => {
-    const view = {
-      ...VIEW_6,
-      nodePorts: { ranges: [cidr('fe80::/10'), cidr('2001:db8::/64')], loopback: false },
-    };
-    const made = new Cluster(view, 'IPv6');
+  it('not on link-local addresses, which mean nothing without an interface', () => {
+    const ranges = [cidr('fe80::/10'), cidr('2001:db8::/64')];
+    const made = new Cluster({ ...VIEW_6, nodePorts: { ranges, loopback: false } }, 'IPv6');
     made.tell('shop/web fd00:96::1 80@30080').replan();
     const held = heldPortsOf(made.planner, [ip('fe80::1'), ip('2001:db8::10')]);
     expect(print(held)).toEqual(['2001:db8::10:30080/TCP node port of shop/web']);
-    expect(held[0]?.family).toBe('IPv6');
   });
 });
 
-/** A machine on which some ports are taken. */
-class Machine {
-  readonly bound: string[] = [];
-  readonly taken = new Map<string, string>();
-  readonly messages: string[] = [];
-  lookups = 0;
-  readonly ports = new HeldPorts({
-    bind: (address) => this.#bind(address),
-    ownersOf: (ports) => {
-      this.lookups += 1;
-      return new Map(ports.map((port) => [port, { pid: 321, command: 'nginx' }]));
-    },
-    onEvent: (_, message) => this.messages.push(message),
+it('a port that is taken is logged once, until it is held, not wanted, or refused for another reason', () => {
+  const messages: string[] = [];
+  let errno = 'EADDRINUSE';
+  const ports = new HeldPorts({
+    bind: () => (errno === '' ? { kind: 'bound', close: () => undefined } : { kind: 'refused', errno }),
+    onEvent: (kind, message) => messages.push(`${kind}: ${message}`),
+  });
+  const description = 'node port of shop/web';
+  const reconcile = (...numbers: readonly number[]): readonly string[] => {
+    ports.reconcile(
+      numbers.map((port) => ({ family: 'IPv4', ip: '', port, protocol: 'TCP', description }) as const),
+    );
+    return messages.splice(0);
+  };
+  const port = '30080/TCP (IPv4), the node port of shop/web,';
+  const taken = `refused: ${port} is taken by another program, whose clients reach the service instead; find it with "ss -anp sport = :30080", and move it to another port`;
+  expect(reconcile(30080)).toEqual([taken]);
+  expect(reconcile(30080)).toEqual([]);
+  expect(reconcile()).toEqual([]);
+  expect(reconcile(30080)).toEqual([taken]);
+  errno = 'EMFILE';
+  expect(reconcile(30080)).toEqual([`refused: ${port} cannot be held: EMFILE`]);
+  expect(ports.refused).toBe(1);
+  errno = '';
+  expect(reconcile(30080)).toEqual([`recovered: ${port} is held now`]);
+  expect(ports.refused).toBe(0);
+});
+
+const hasIpv6 = Object.values(networkInterfaces()).some((list) =>
+  list?.some(({ address }) => address === '::1'),
+);
+const LOOPBACK = { IPv4: ip('127.0.0.1'), IPv6: ip('::1') };
+const WILDCARD = { IPv4: '0.0.0.0', IPv6: '::' };
+
+describe.each(
+  (['IPv4', 'IPv6'] as const).flatMap((family) =>
+    ([LOOPBACK[family], ''] as const).map((address) => ({ family, address })),
+  ),
+)('a port held on "$address" ($family)', ({ family, address }) => {
+  let port: number;
+  let ports: HeldPorts;
+  beforeEach(async (context) => {
+    if (family === 'IPv6' && !hasIpv6) context.skip('this machine has no IPv6');
+    port = await freePort(family);
+    ports = new HeldPorts({ onEvent: () => undefined });
+  });
+  afterEach(() => ports?.close());
+
+  const held = (protocol: 'TCP' | 'UDP'): HeldPort => ({
+    family,
+    ip: address,
+    port,
+    protocol,
+    description: 'node port of shop/web',
   });
 
-  #bind({ ip: address, port, protocol }: PortAddress): BindResult {
-    const key = `${address}:${port}/${protocol}`;
-    const errno = this.taken.get(key);
-    if (errno !== undefined) return { kind: 'refused', errno };
-    this.bound.push(key);
-    return { kind: 'bound', close: () => void this.bound.splice(this.bound.indexOf(key), 1) };
-  }
+  it('is refused to programs of its family, until it is let go', async () => {
+    ports.reconcile([held('TCP'), held('UDP')]);
+    expect(await tryToListen(family, port)).toBe('EADDRINUSE');
+    expect(await tryToBindUdp(family, port)).toBe('EADDRINUSE');
+    if (hasIpv6) expect(await tryToListen(family === 'IPv4' ? 'IPv6' : 'IPv4', port)).toBe('done');
+    ports.reconcile([held('UDP')]);
+    expect(await tryToListen(family, port)).toBe('done');
+    expect(await tryToBindUdp(family, port)).toBe('EADDRINUSE');
+    ports.close();
+    expect(await tryToBindUdp(family, port)).toBe('done');
+  });
 
-  reconcile(...ports: readonly number[]): readonly string[] {
-    this.messages.length = 0;
-    this.ports.reconcile(
-      ports.map((port) => ({
-        family: 'IPv4',
-        ip: '',
-        port,
-        protocol: 'TCP',
-        description: 'node port of shop/web',
-      })),
-    );
-    return [...this.messages];
+  it('never answers: a client is refused as at an unused port', async () => {
+    ports.reconcile([held('TCP')]);
+    const client = connect({ host: LOOPBACK[family], port });
+    const [error] = (await once(client, 'error')) as [NodeJS.ErrnoException];
+    expect(error.code).toBe('ECONNREFUSED');
+  });
+
+  it('keeps next to nothing of what is sent to it', async () => {
+    ports.reconcile([held('UDP')]);
+    const client = createSocket(family === 'IPv4' ? 'udp4' : 'udp6');
+    for (let count = 0; count < 100; count++) {
+      await new Promise((resolve) => {
+        client.send('x'.repeat(1000), port, LOOPBACK[family], resolve);
+      });
+    }
+    client.close();
+    const bytes = queuedBytes(family, port);
+    expect(bytes).toBeGreaterThan(0);
+    expect(bytes).toBeLessThan(10_000);
+  });
+});
+
+describe('binding', () => {
+  it('says why not', () => {
+    const elsewhere = ip('203.0.113.99');
+    expect(bindPort({ family: 'IPv4', ip: elsewhere, port: 30080, protocol: 'TCP' })).toEqual({
+      kind: 'refused',
+      errno: 'EADDRNOTAVAIL',
+    });
+  });
+
+  it('leaves nothing to the programs that we start', async () => {
+    const port = await freePort('IPv4');
+    const bound = bindPort({ family: 'IPv4', ip: '', port, protocol: 'TCP' });
+    const child = spawn('sleep', ['60']);
+    onTestFinished(() => void child.kill());
+    await once(child, 'spawn');
+    if (bound.kind === 'bound') bound.close();
+    expect(bound.kind).toBe('bound');
+    expect(await tryToListen('IPv4', port)).toBe('done');
+  });
+});
+
+/** What waits in the buffer of a UDP socket, with what the kernel needs around it. */
+function queuedBytes(family: Family, port: number): number {
+  const hex = port.toString(16).toUpperCase().padStart(4, '0');
+  const line = readFileSync(family === 'IPv4' ? '/proc/net/udp' : '/proc/net/udp6', 'utf8')
+    .split('\n')
+    .find((text) => text.trim().split(/\s+/)[1]?.endsWith(`:${hex}`));
+  return Number.parseInt(line?.trim().split(/\s+/)[4]?.split(':')[1] ?? '', 16);
+}
+
+async function listen(family: Family, port: number, host: Ip | string): Promise<Server> {
+  const server = createServer().listen({ host, port, ipv6Only: family === 'IPv6' });
+  await once(server, 'listening');
+  return server;
+}
+
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+  });
+}
+
+async function freePort(family: Family): Promise<number> {
+  const server = await listen(family, 0, WILDCARD[family]);
+  const address = server.address();
+  await closed(server);
+  return typeof address === 'object' && address ? address.port : 0;
+}
+
+async function tryToListen(family: Family, port: number): Promise<string> {
+  try {
+    await closed(await listen(family, port, WILDCARD[family]));
+    return 'done';
+  } catch (error) {
+    return String((error as NodeJS.ErrnoException).code);
   }
 }
 
-describe('reconciling', () => {
-  it('opens new ones, keeps those that stay, and closes the others', () => {
-    const machine = new Machine();
-    machine.reconcile(1, 2);
-    machine.reconcile(2, 3);
-    expect(machine.bound).toEqual([':2/TCP', ':3/TCP']);
-    expect(machine.ports.size).toBe(2);
-    machine.ports.close();
-    expect(machine.bound).toEqual([]);
-  });
-
-  it('tells once of a port that is taken, with who has it, and tries again each time', () => {
-    const machine = new Machine();
-    machine.taken.set(':30080/TCP', 'EADDRINUSE');
-    expect(machine.reconcile(30080, 30081)).toEqual([
-      '30080/TCP (IPv4), the node port of shop/web, is taken by pid 321 (nginx), whose clients reach the service instead; move that program to another port',
-    ]);
-    expect(machine.reconcile(30080, 30081)).toEqual([]);
-    expect([machine.ports.refused, machine.lookups]).toEqual([1, 1]);
-    machine.taken.clear();
-    expect(machine.reconcile(30080, 30081)).toEqual([
-      '30080/TCP (IPv4), the node port of shop/web, is held now',
-    ]);
-    expect([machine.ports.refused, machine.ports.size]).toEqual([0, 2]);
-  });
-
-  it('tells again when a port was wanted no longer in between, or the reason is another', () => {
-    const machine = new Machine();
-    machine.taken.set(':30080/TCP', 'EADDRINUSE');
-    expect(machine.reconcile(30080)).toHaveLength(1);
-    expect(machine.reconcile()).toEqual([]);
-    expect(machine.reconcile(30080)).toHaveLength(1);
-    machine.taken.set(':30080/TCP', 'EMFILE');
-    expect(machine.reconcile(30080)).toEqual([
-      '30080/TCP (IPv4), the node port of shop/web, cannot be held: EMFILE',
-    ]);
-  });
-
-  it('looks for owners once, however many ports are taken', () => {
-    const machine = new Machine();
-    for (const port of [1, 2, 3]) machine.taken.set(`:${port}/TCP`, 'EADDRINUSE');
-    expect(machine.reconcile(1, 2, 3)).toHaveLength(3);
-    expect(machine.lookups).toBe(1);
-  });
-});
+async function tryToBindUdp(family: Family, port: number): Promise<string> {
+  const socket = createSocket({ type: family === 'IPv4' ? 'udp4' : 'udp6', ipv6Only: family === 'IPv6' });
+  try {
+    socket.bind(port, WILDCARD[family]);
+    await once(socket, 'listening');
+    return 'done';
+  } catch (error) {
+    return String((error as NodeJS.ErrnoException).code);
+  } finally {
+    socket.close();
+  }
+}

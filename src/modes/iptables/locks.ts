@@ -7,7 +7,7 @@
 import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
 import { attempt, JunctionError } from '../../errors.ts';
-import { type Holder, holderOf, openDescriptors, printHolder, socketHolders } from '../../system/procfs.ts';
+import { type Holder, holderOf, holderOfSocket, openDescriptors, printHolder } from '../../system/procfs.ts';
 import { AF_UNIX, errnoName, libc, SOCK_CLOEXEC, SOCK_STREAM, unixAddress } from '../../system/libc.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { wait } from '../../time/wait.ts';
@@ -107,7 +107,7 @@ export function socketHolder(name: string): Holder | undefined {
       .split('\n')
       .find((text) => text.endsWith(` @${name}`));
     const inode = line?.split(/\s+/)[6];
-    return inode === undefined ? undefined : socketHolders(new Set([inode])).get(inode);
+    return inode === undefined ? undefined : holderOfSocket(inode);
   });
 }
 
