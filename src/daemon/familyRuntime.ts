@@ -259,6 +259,7 @@ export class FamilyRuntime {
     this.#health.setAddresses(healthCheckAddresses(plan.view.nodePorts, localIps));
     const ports = this.#health.sync(localEndpoints.ports, localEndpoints.counts);
     const sideWork = [
+      ...(this.#mode.writer.sideWork ?? []),
       { what: 'flows to endpoints that are gone are being deleted', done: flows },
       { what: 'health-check node ports are being opened', done: ports },
     ];

@@ -21,6 +21,7 @@ import type { ChangeHistory, ServiceInputs } from './history.ts';
 import { Causes, type SyncAttempt, type SyncReport } from './report.ts';
 import type { LookBeside } from './looks.ts';
 import type { StartStatus } from '../explain/status.ts';
+import type { SideWork } from './openWork.ts';
 import type { FamilyTelemetry } from './telemetry.ts';
 
 /** One address family of a mode: writes a plan into the kernel. */
@@ -41,6 +42,8 @@ export interface KernelWriter {
   readonly attempt?: SyncAttempt | undefined;
   /** Endpoints that are gone are kept until their connections have ended. */
   readonly isDraining?: boolean;
+  /** What the last sync began and did not wait for. */
+  readonly sideWork?: readonly SideWork[];
   /** How many endpoints and frontends a sync is to write before others have their turn; unset: all that changed. */
   readonly writesPerSync?: number | undefined;
 }

@@ -6,6 +6,7 @@ import { byName, isOfIntervals, type NftClient } from './rules/table.ts';
 import type { Cidr, Family, Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan } from '../../plan/types.ts';
+import type { SideWork } from '../../proxy/openWork.ts';
 import { type LookResult, RetryDelay, type SyncAttempt, type SyncReport } from '../../proxy/report.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import type { Clock } from '../../time/clock.ts';
@@ -75,6 +76,13 @@ export class NftProxier {
       this.#backstop?.retryAfterMs,
     ].filter((delay) => delay !== undefined);
     return { ...report, retryAfterMs: delays.length > 0 ? Math.min(...delays) : undefined };
+  }
+
+  get sideWork(): readonly SideWork[] {
+    const { evicting } = this.table;
+    return evicting
+      ? [{ what: 'clients of endpoints that are gone are being forgotten', done: evicting }]
+      : [];
   }
 
   /** As they are now. */

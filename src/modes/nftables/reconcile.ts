@@ -101,6 +101,11 @@ export class NftRules extends Reconciler<TableOptions> {
     for (const operation of transaction) if ('chain' in operation) this.#written.add(operation.chain);
   }
 
+  /** Ends when no affinity entry is being evicted any more; `undefined`: none is. */
+  get evicting(): Promise<unknown> | undefined {
+    return this.#evictions.running;
+  }
+
   /** The next sync repairs these, without reading anything. */
   noteForeign(elements: readonly ForeignElement[]): void {
     this.#given.record?.doubt();

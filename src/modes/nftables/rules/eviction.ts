@@ -55,7 +55,7 @@ export class Evictions {
   #waiting: Stale = NOWHERE;
   #taken: Stale = NOWHERE;
   #options: EvictOptions | undefined;
-  #isUnderWay = false;
+  #running: Promise<boolean> | undefined;
 
   constructor(given: EvictionsOptions) {
     this.#given = given;
@@ -64,6 +64,11 @@ export class Evictions {
   /** Protocols of which some entry may have to be evicted. */
   get protocols(): readonly Protocol[] {
     return [...joined(joined(this.#noted, this.#waiting), this.#taken).keys()];
+  }
+
+  /** Ends when nothing is being evicted any more; `undefined`: nothing is. */
+  get running(): Promise<boolean> | undefined {
+    return this.#running;
   }
 
   /** All entries of these protocols, and no others. */
@@ -92,9 +97,10 @@ export class Evictions {
     this.#waiting = joined(this.#waiting, this.#noted);
     this.#noted = NOWHERE;
     this.#options = options;
-    if (this.#isUnderWay) return 'later';
+    if (this.#running) return 'later';
     if (this.#waiting.size === 0) return 'done';
     const run = this.#run();
+    this.#running = run;
     const isDone = await (wait ? Promise.race([run, wait(PATIENCE_MS)]) : run);
     if (isDone === undefined) return 'later';
     return isDone ? 'done' : 'failed';
@@ -102,7 +108,6 @@ export class Evictions {
 
   /** Also what is added meanwhile. */
   async #run(): Promise<boolean> {
-    this.#isUnderWay = true;
     while (this.#waiting.size > 0 && this.#options) {
       this.#taken = this.#waiting;
       this.#waiting = NOWHERE;
@@ -110,10 +115,10 @@ export class Evictions {
       this.#taken = NOWHERE;
       this.#noted = joined(this.#noted, anywhere(failed));
       if (failed.length === 0) continue;
-      this.#isUnderWay = false;
+      this.#running = undefined;
       return false;
     }
-    this.#isUnderWay = false;
+    this.#running = undefined;
     return true;
   }
 
