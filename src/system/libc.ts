@@ -85,27 +85,6 @@ function load() {
     eventfd: call('int eventfd(unsigned int initial, int flags)') as Call<[number, number]>,
     read: call('intptr_t read(int fd, void *buffer, size_t length)') as Call<[number, Bytes, number]>,
     write: call('intptr_t write(int fd, const void *bytes, size_t length)') as Call<[number, Bytes, number]>,
-    pipe2: call('int pipe2(void *descriptors, int flags)') as Call<[Bytes, number]>,
-    waitpid: call('int waitpid(int pid, void *status, int options)') as Call<[number, Bytes, number]>,
-    spawn: {
-      initActions: call('int posix_spawn_file_actions_init(void *actions)') as Call<[Bytes]>,
-      destroyActions: call('int posix_spawn_file_actions_destroy(void *actions)') as Call<[Bytes]>,
-      addDup2: call('int posix_spawn_file_actions_adddup2(void *actions, int from, int to)') as Call<
-        [Bytes, number, number]
-      >,
-      addOpen: call(
-        'int posix_spawn_file_actions_addopen(void *actions, int fd, const char *path, int flags, unsigned int mode)',
-      ) as Call<[Bytes, number, string, number, number]>,
-      initAttributes: call('int posix_spawnattr_init(void *attributes)') as Call<[Bytes]>,
-      setFlags: call('int posix_spawnattr_setflags(void *attributes, short flags)') as Call<[Bytes, number]>,
-      setDefaultSignals: call('int posix_spawnattr_setsigdefault(void *attributes, const void *set)') as Call<
-        [Bytes, Bytes]
-      >,
-      /** The process group is the child's own. Returns an error number, and not -1. */
-      start: call(
-        'int posix_spawn(void *pid, const char *path, const void *actions, const void *attributes, const char **argv, const char **environment)',
-      ) as Call<[Bytes, string, Bytes, Bytes, readonly (string | null)[], readonly (string | null)[]]>,
-    },
     /** glibc's alone; looked up when it is asked for, because others lack it. */
     get memory() {
       return {

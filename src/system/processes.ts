@@ -82,7 +82,7 @@ export const run: CommandRunner = async (argv, options = {}) => {
   }
 };
 
-export function timedOut(argv: Argv, milliseconds: number): JunctionError {
+function timedOut(argv: Argv, milliseconds: number): JunctionError {
   countFault('program_timed_out');
   return new JunctionError(
     'PROGRAM_TIMED_OUT',
@@ -123,7 +123,7 @@ function hasPipes(child: ChildProcess): child is ChildProcessWithoutNullStreams 
 
 let mark: string | undefined;
 
-export function environment(extra: RunOptions['env']): NodeJS.ProcessEnv {
+function environment(extra: RunOptions['env']): NodeJS.ProcessEnv {
   mark ??= parentMark();
   const path = (process.env['PATH'] ?? '/usr/bin:/bin').split(':');
   // Debian leaves sbin out of an ordinary user's PATH, and iptables lives there.
@@ -139,13 +139,13 @@ export function environment(extra: RunOptions['env']): NodeJS.ProcessEnv {
 }
 
 /** Text while it arrives: a large cluster's rules are 50 MB, too much to decode in one go. */
-export function collect(stream: Readable): () => string {
+function collect(stream: Readable): () => string {
   const chunks: string[] = [];
   stream.setEncoding('utf8').on('data', (chunk: string) => chunks.push(chunk));
   return () => chunks.join('');
 }
 
-export async function passOn(stream: Readable, take: (text: string) => Promise<void>): Promise<void> {
+async function passOn(stream: Readable, take: (text: string) => Promise<void>): Promise<void> {
   const texts: AsyncIterable<string> = stream.setEncoding('utf8');
   for await (const text of texts) await take(text);
 }
@@ -255,7 +255,7 @@ export async function endGroup(child: ChildProcess): Promise<void> {
   if (!ended) await endsWithin(child, GONE_GRACE_MS);
 }
 
-export function signalGroup(pid: number, signal: 'SIGTERM' | 'SIGKILL'): void {
+function signalGroup(pid: number, signal: 'SIGTERM' | 'SIGKILL'): void {
   attempt(() => process.kill(-pid, signal)); // ESRCH: all of them have ended
 }
 

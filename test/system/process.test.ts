@@ -1,7 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { lightRun } from '../../src/system/lightRun.ts';
 import { packageOf, run } from '../../src/system/processes.ts';
 import { bundle } from './support/bundle.ts';
 import { fakeRunner } from './support/fakeRunner.ts';
@@ -16,10 +15,7 @@ async function eventuallyGone(pid: number): Promise<void> {
 }
 
 /** Both ways to run a program: with its input, and without copying the memory of this process. */
-describe.each([
-  ['run', run],
-  ['lightRun', lightRun],
-] as const)('%s', (_, runner) => {
+describe.each([['run', run]] as const)('%s', (_, runner) => {
   it.each([
     [
       'both outputs and the status',

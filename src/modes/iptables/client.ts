@@ -16,7 +16,6 @@ import {
   type RunOptions,
   type RunResult,
 } from '../../system/processes.ts';
-import { lightRun } from '../../system/lightRun.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import { held, lockHolder, type LockOptions, takeXtablesLocks, XTABLES_LOCK_PATH } from './locks.ts';
@@ -329,9 +328,8 @@ export class IptablesClient implements TableClient {
 
   async #read(argv: Argv, onStdout: TakeText): Promise<Command> {
     const { lockPath, timeoutMs = TIMEOUT_MS } = this.#options;
-    const runner = this.#runner === run ? lightRun : this.#runner;
     const env = lockPath ? { XTABLES_LOCKFILE: lockPath } : undefined;
-    const result = await runner(argv, { onStdout, timeoutMs, env });
+    const result = await this.#runner(argv, { onStdout, timeoutMs, env });
     return { argv, result, outcome: outcomeOf(result, this.variant) };
   }
 
