@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { GATES, type Gate } from '../../src/config/featureGates.ts';
 import { CONFIG_FIELDS, FLAGS } from '../../src/config/table.ts';
 
-/** What kube-proxy has, from its `--help` and `--write-config-to`. */
+/** What kube-proxy has, from its `--help` and `--write-config-to` (test/config/kubeProxySettings.txt). */
 export interface KubeProxySettings {
   readonly flags: Readonly<Record<string, string>>;
   readonly deprecatedFlags: Readonly<Record<string, string>>;
@@ -49,9 +49,22 @@ export const COMPATIBILITY = {
 };
 
 export function readSettings(root: string): KubeProxySettings {
-  return JSON.parse(
-    readFileSync(join(root, 'test/config/kubeProxySettings.json'), 'utf8'),
-  ) as KubeProxySettings;
+  const text = readFileSync(join(root, 'test/config/kubeProxySettings.txt'), 'utf8');
+  const sections = new Map<string, readonly string[]>();
+  for (const [, name = '', words = ''] of text.matchAll(/^\[(.*)\]$([^[]*)/gm))
+    sections.set(name, words.trim().split(/\s+/));
+  const wordsOf = (name: string): readonly string[] => sections.get(name) ?? [];
+  const valuesOf = (name: string): Readonly<Record<string, string>> =>
+    Object.fromEntries(wordsOf(name).map((word) => word.split('=')));
+  const states = [...sections.keys()].flatMap((name) => /^gates (.*)$/.exec(name)?.[1] ?? []);
+  const gates = states.flatMap((state) => wordsOf(`gates ${state}`).map((name) => [name, state] as const));
+  return {
+    flags: valuesOf('flags'),
+    deprecatedFlags: valuesOf('deprecatedFlags'),
+    windowsFlags: valuesOf('windowsFlags'),
+    fields: wordsOf('fields'),
+    gates: Object.fromEntries(gates.sort(([a], [b]) => (a < b ? -1 : 1))),
+  };
 }
 
 function flagTable({ flags, deprecatedFlags, windowsFlags }: KubeProxySettings): string {

@@ -1,5 +1,5 @@
 /**
- * What kube-proxy 1.36.4 was seen to say to bad values of its flags and of its file (kubeProxyRefusals.json, without `says`
+ * What kube-proxy 1.36.4 was seen to say to bad values of its flags and of its file (kubeProxyRefusals.jsonl, without `says`
  * where it took them), and what Junction says to the same.
  */
 import { readFileSync } from 'node:fs';
@@ -15,9 +15,10 @@ interface Observed {
   readonly says?: string;
 }
 
-const OBSERVED = JSON.parse(
-  readFileSync(new URL('kubeProxyRefusals.json', import.meta.url), 'utf8'),
-) as readonly Observed[];
+const OBSERVED = readFileSync(new URL('kubeProxyRefusals.jsonl', import.meta.url), 'utf8')
+  .trim()
+  .split('\n')
+  .map((line) => JSON.parse(line) as Observed);
 const HEAD = 'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n';
 
 /** With the reason. What is not here is refused in the same words, or taken, by both. */

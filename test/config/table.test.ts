@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { toFields } from '../../src/config/effective.ts';
 import type { Field, Flag } from '../../src/config/setting.ts';
-import { CONFIG_FIELDS, flagOfField, FLAGS, setAt, valueAt } from '../../src/config/table.ts';
+import { CONFIG_FIELDS, FLAGS, setAt, valueAt } from '../../src/config/table.ts';
 import { HEADER, load, parse } from './given.ts';
 
 /** Something other than the default, for each kind of setting. */
@@ -157,43 +157,4 @@ describe('the table', () => {
       expect(FIELD_FLAGS.map(({ name }) => name)).toContain(sharesFlag);
     }
   });
-
-  test('has the flags and the fields of kube-proxy', () => {
-    expect(FLAGS.map(({ name }) => name).sort()).toEqual([...KUBE_PROXY_FLAGS, ...JUNCTION_FLAGS].sort());
-    expect(
-      CONFIG_FIELDS.filter(({ path }) => path.startsWith('junction.')).map(
-        (field) => flagOfField(field)?.name,
-      ),
-    ).toEqual(JUNCTION_FLAGS);
-  });
 });
-
-const JUNCTION_FLAGS = [
-  'manifests',
-  'iptables-layout',
-  'iptables-variant',
-  'iptables-writer',
-  'ipvs-drain-limit',
-  'nftables-counters',
-  'nftables-backstop',
-  'hold-ports',
-  'sysctl-root',
-  'state-dir',
-  'api-socket',
-  'api-socket-mode',
-  'firewalld',
-];
-
-const KUBE_PROXY_FLAGS =
-  `config write-config-to cleanup init-only boot-id-file machine-id-file feature-gates kubeconfig master kube-api-content-type
-kube-api-burst kube-api-qps hostname-override bind-address healthz-bind-address metrics-bind-address bind-address-hard-fail
-profiling show-hidden-metrics-for-version proxy-mode iptables-masquerade-bit masquerade-all iptables-localhost-nodeports
-iptables-sync-period iptables-min-sync-period ipvs-sync-period ipvs-min-sync-period ipvs-scheduler ipvs-exclude-cidrs
-ipvs-strict-arp ipvs-tcp-timeout ipvs-tcpfin-timeout ipvs-udp-timeout detect-local-mode pod-bridge-interface
-pod-interface-name-prefix cluster-cidr nodeport-addresses oom-score-adj conntrack-max-per-core conntrack-min
-conntrack-tcp-timeout-established conntrack-tcp-timeout-close-wait conntrack-tcp-be-liberal conntrack-udp-timeout
-conntrack-udp-timeout-stream config-sync-period healthz-port metrics-port v vmodule logging-format log-flush-frequency
-log-text-split-stream log-text-info-buffer-size log-json-split-stream log-json-info-buffer-size version help
-windows-service source-vip network-name enable-dsr root-hnsendpoint-name forward-healthcheck-vip`.split(
-    /\s+/,
-  );
