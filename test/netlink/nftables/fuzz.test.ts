@@ -1,10 +1,12 @@
 /** Bytes that no kernel would send, for the decoders of nftables. */
+import { MessageWriter } from '../../../src/netlink/codec.ts';
 import { decodeChain, decodeRule, decodeSet, decodeTable } from '../../../src/netlink/nftables/objects.ts';
 import { decodeElements } from '../../../src/netlink/nftables/elements.ts';
 import { decodeExpression } from '../../../src/netlink/nftables/expressions.ts';
 import { decodeGeneration } from '../../../src/netlink/nftables/message.ts';
 import { decodeNotification } from '../../../src/netlink/nftables/notifications.ts';
 import { decodeComment } from '../../../src/netlink/nftables/message.ts';
+import { RuleDigester } from '../../../src/netlink/nftables/ruleDigest.ts';
 import { unhex } from '../../system/support/bytes.ts';
 import { type Decoder, fuzz } from '../support/fuzz.ts';
 import { GOLDEN_EXPRESSIONS } from './support/expressions.ts';
@@ -15,6 +17,11 @@ const decoder = (name: string, decode: Decoder['decode'], bytes: Uint8Array): De
   decode,
   golden: bytes,
 });
+
+/** The expressions of a rule. */
+const RULE = GOLDEN_EXPRESSIONS.slice(0, 3)
+  .reduce((writer, { bytes }) => writer.attribute(1, bytes), new MessageWriter(256, 0))
+  .finish();
 
 const DECODERS: readonly Decoder[] = [
   decoder('a table', decodeTable, golden.TABLE),
@@ -31,6 +38,7 @@ const DECODERS: readonly Decoder[] = [
   decoder('an element with a time-out', decodeElements, golden.TIMED_ELEMENT),
   decoder('a generation', decodeGeneration, golden.GENERATION),
   decoder('news', (payload) => decodeNotification({ type: (10 << 8) | 6, payload }), golden.RULE),
+  decoder('a rule, by its digest', (bytes) => [new RuleDigester().digest(bytes)], RULE),
   decoder('a comment', (bytes) => [decodeComment(bytes)], unhex('0005 6d696e6500')),
   ...GOLDEN_EXPRESSIONS.map(({ line, bytes }) => decoder(line, decodeExpression, bytes)),
 ];
