@@ -7,13 +7,6 @@ const LOST: WatchEvent = { kind: 'lost', at: 1, events: 2 };
 const block = (event: WatchEvent): string => `data: ${JSON.stringify(event)}\n\n`;
 
 describe('the stream of events', () => {
-  test('an event is there when its block is complete', () => {
-    const stream = new EventStream();
-    const text = block(LOST);
-    expect(stream.push(text.slice(0, -1))).toEqual([]);
-    expect(stream.push(text.slice(-1))).toEqual([LOST]);
-  });
-
   test('comments and other fields are none', () => {
     expect(new EventStream().push(`:\n\nevent: x\nid: 3\n\n: still here\n${block(LOST)}`)).toEqual([LOST]);
   });

@@ -81,10 +81,6 @@ class Proxy {
       ]),
     );
   }
-
-  get changed(): readonly string[] {
-    return [...this.store.current.changed.keys()];
-  }
 }
 
 function changeOf(name: string): WatchEvent {
@@ -92,67 +88,33 @@ function changeOf(name: string): WatchEvent {
   return { kind: 'change', id: 1, family: 'IPv4', service, causes: [], effects: [], seenAt: 1, plannedAt: 1 };
 }
 
-async function opened(): Promise<{ readonly proxy: Proxy; readonly close: () => void }> {
+async function opened(): Promise<Proxy> {
   const proxy = new Proxy();
   for (const name of ['api', 'cart', 'web']) proxy.services.set(name, 1);
-  const close = proxy.store.open();
+  proxy.store.open();
   await vi.advanceTimersByTimeAsync(1);
-  return { proxy, close };
+  return proxy;
 }
 
 describe('the table of services', () => {
-  test('is asked for once', async () => {
-    const { proxy } = await opened();
-    expect(proxy.store.current.progress).toBe('all');
-    expect(proxy.shown).toEqual({ api: 1, cart: 1, web: 1 });
-    await vi.advanceTimersByTimeAsync(60_000);
-    expect(proxy.asked).toEqual(['all']);
-  });
-
   test('after events, only what changed is asked for, together', async () => {
-    const { proxy } = await opened();
+    const proxy = await opened();
     proxy.change('web', 2);
     proxy.change('cart', undefined);
     proxy.change('new', 3);
     await vi.advanceTimersByTimeAsync(200);
     expect(proxy.asked).toEqual(['all', 'shop/web shop/cart shop/new']);
     expect(proxy.shown).toEqual({ api: 1, new: 3, web: 2 });
-    expect(proxy.changed).toEqual(['shop/web', 'shop/cart', 'shop/new']);
-    await vi.advanceTimersByTimeAsync(3000);
-    expect(proxy.changed).toEqual([]);
-  });
-
-  test('after a gap, all of it', async () => {
-    const { proxy } = await opened();
-    await vi.advanceTimersByTimeAsync(1000);
-    proxy.services.set('web', 7);
-    proxy.listener([]);
-    await vi.advanceTimersByTimeAsync(1);
-    expect(proxy.asked).toEqual(['all', 'all']);
-    expect([proxy.shown['web'], proxy.changed]).toEqual([7, ['shop/web']]);
   });
 
   test('after very many events, all of it', async () => {
-    const { proxy } = await opened();
+    const proxy = await opened();
     await vi.advanceTimersByTimeAsync(1000);
     for (let index = 0; index < 400; index++) proxy.change(`s${index}`, 1);
     await vi.advanceTimersByTimeAsync(2000);
     // And of those that came after it was asked for, their own lines.
     expect([proxy.asked.slice(0, 2), proxy.asked.length]).toEqual([['all', 'all'], 3]);
     expect(Object.keys(proxy.shown)).toHaveLength(403);
-  });
-
-  test('while nobody looks, nothing is asked; who comes back sees it without waiting', async () => {
-    const { proxy, close } = await opened();
-    close();
-    proxy.change('web', 5);
-    await vi.advanceTimersByTimeAsync(60_000);
-    expect([proxy.asked, vi.getTimerCount()]).toEqual([['all'], 0]);
-    expect(proxy.shown['web']).toBe(1);
-    proxy.store.open();
-    await vi.advanceTimersByTimeAsync(200);
-    expect(proxy.asked).toEqual(['all', 'shop/web']);
-    expect(proxy.shown['web']).toBe(5);
   });
 
   test('what changes while it is loaded is asked for afterwards', async () => {
@@ -168,7 +130,7 @@ describe('the table of services', () => {
   });
 
   test('a late answer about one service does not replace a newer table', async () => {
-    const { proxy } = await opened();
+    const proxy = await opened();
     await vi.advanceTimersByTimeAsync(1000);
     proxy.delayMs = 5000;
     proxy.change('web', 2);
@@ -182,7 +144,7 @@ describe('the table of services', () => {
   });
 
   test('services that cannot be asked for are asked for with all others', async () => {
-    const { proxy } = await opened();
+    const proxy = await opened();
     await vi.advanceTimersByTimeAsync(1000);
     proxy.isGone = true;
     proxy.change('web', 2);
