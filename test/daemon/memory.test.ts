@@ -2,41 +2,25 @@ import { expect, test } from 'vitest';
 import { limitMemory, MemoryReturn } from '../../src/daemon/memory.ts';
 import { FakeClock } from '../time/fakeClock.ts';
 
-function make(): { clock: FakeClock; memory: MemoryReturn; done: string[] } {
+/** Seconds; `full` and `small` syncs, and the end. */
+test.each([
+  ['0 full', '2 collect, 2.5 collect, 3 trim'],
+  ['0 full, 1 large', '3 collect, 3.5 collect, 4 trim'],
+  ['0 small', ''],
+  ['0 full, 1 end', ''],
+])('memory goes back to the kernel after large work and some quiet: %s', async (story, expected) => {
   const clock = new FakeClock();
   const done: string[] = [];
-  const memory = new MemoryReturn({
-    clock,
-    collect: () => {
-      done.push('collect');
-      return Promise.resolve();
-    },
-    trim: () => done.push('trim'),
-  });
-  return { clock, memory, done };
-}
-
-test('after a full sync and some quiet, garbage is collected and free memory given back', async () => {
-  const { clock, memory, done } = make();
-  memory.synced(true, 0);
-  await clock.advance(1000);
-  memory.synced(false, 5000);
-  await clock.advance(1999);
-  expect(done).toEqual([]);
-  await clock.advance(1);
-  expect(done).toEqual(['collect']);
-  await clock.advance(1000);
-  expect(done).toEqual(['collect', 'collect', 'trim']);
-});
-
-test('small syncs leave it alone, and so does the end', async () => {
-  const { clock, memory, done } = make();
-  memory.synced(false, 3);
+  const note = (what: string): void => void done.push(`${clock.now() / 1000} ${what}`);
+  const collect = async (): Promise<void> => note('collect');
+  const memory = new MemoryReturn({ clock, collect, trim: () => note('trim') });
+  for (const [seconds, what] of story.split(', ').map((part) => part.split(' '))) {
+    await clock.advance(1000 * Number(seconds) - clock.now());
+    if (what === 'end') memory.close();
+    else memory.synced(what === 'full', what === 'large' ? 5000 : 3);
+  }
   await clock.advance(10_000);
-  memory.synced(true, 0);
-  memory.close();
-  await clock.advance(10_000);
-  expect(done).toEqual([]);
+  expect(done.join(', ')).toBe(expected);
 });
 
 test('the real ones work here, without a warning', async () => {

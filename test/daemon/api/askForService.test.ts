@@ -1,53 +1,45 @@
+/** Why a Service that the proxy does not watch is not served, by what the API server has of it. */
 import { expect, test } from 'vitest';
 import { askForService } from '../../../src/daemon/api/askForService.ts';
-import type { ApiClient, ApiResponse } from '../../../src/sources/api/client.ts';
+import type { ApiClient } from '../../../src/sources/api/client.ts';
 import { failureOfStatus } from '../../../src/sources/api/failure.ts';
 
-const asked: string[] = [];
+const PATH = '/api/v1/namespaces/shop/services fieldSelector=metadata.name%3Dweb';
 
-function client(status: number, body: unknown): Pick<ApiClient, 'get' | 'failureOf'> {
+/** A proxy may list Services, and not get one. */
+function serving(
+  status: number,
+  spec: object | undefined,
+  labels = {},
+): Pick<ApiClient, 'get' | 'failureOf'> {
+  const item = { kind: 'Service', metadata: { namespace: 'shop', name: 'web', labels }, spec };
+  const body = new TextEncoder().encode(JSON.stringify({ items: spec ? [item] : [] }));
   return {
-    get: (path, query) => {
-      asked.push(`${path} ${new URLSearchParams(query).toString()}`);
-      const bytes = [new TextEncoder().encode(JSON.stringify(body))];
-      return Promise.resolve({
+    get: async (path, query) => {
+      expect(`${path} ${new URLSearchParams(query).toString()}`).toBe(PATH);
+      return {
         status,
         retryAfter: undefined,
         encoding: 'json',
-        body: ReadableStream.from(bytes),
-      } as ApiResponse);
+        body: ReadableStream.from([body]),
+      };
     },
-    failureOf: ({ status: code }, what) =>
-      Promise.resolve(failureOfStatus({ message: 'no' }, code, what, undefined)),
+    failureOf: async ({ status: code }, what) => failureOfStatus({ message: 'no' }, code, what, undefined),
   };
 }
 
-function list(spec: object, labels: object = {}): object {
-  return { items: [{ kind: 'Service', metadata: { namespace: 'shop', name: 'web', labels }, spec }] };
-}
-
-test.each([
-  ['headless', list({ clusterIP: 'None' })],
-  ['external-name', list({ type: 'ExternalName', externalName: 'example.com' })],
-  ['other-proxy', list({ clusterIP: '10.96.0.1' }, { 'service.kubernetes.io/service-proxy-name': 'x' })],
-  ['no-cluster-ip', list({})],
-  ['invalid', list({ clusterIP: '10.96.0.1', ports: [{ port: 'eighty' }] })],
-])('%s', async (code, answer) => {
-  expect((await askForService(client(200, answer), 'shop/web'))?.code).toBe(code);
-});
-
-test('there is none, or it is served', async () => {
-  expect(await askForService(client(200, { items: [] }), 'shop/web')).toBeUndefined();
-  const served = list({ clusterIP: '10.96.0.1', ports: [{ port: 80 }] });
-  expect(await askForService(client(200, served), 'shop/web')).toBeUndefined();
-});
-
-test('asks for one name in one namespace, which a proxy may list', () => {
-  expect(new Set(asked)).toEqual(
-    new Set(['/api/v1/namespaces/shop/services fieldSelector=metadata.name%3Dweb']),
-  );
+test.each<[string | undefined, object | undefined, Readonly<Record<string, string>>?]>([
+  ['headless', { clusterIP: 'None' }],
+  ['external-name', { type: 'ExternalName', externalName: 'example.com' }],
+  ['other-proxy', { clusterIP: '10.96.0.1' }, { 'service.kubernetes.io/service-proxy-name': 'x' }],
+  ['no-cluster-ip', {}],
+  ['invalid', { clusterIP: '10.96.0.1', ports: [{ port: 'eighty' }] }],
+  [undefined, undefined],
+  [undefined, { clusterIP: '10.96.0.1', ports: [{ port: 80 }] }],
+])('%s: %j', async (code, spec, labels = {}) => {
+  expect((await askForService(serving(200, spec, labels), 'shop/web'))?.code).toBe(code);
 });
 
 test('a server that refuses', async () => {
-  await expect(askForService(client(403, {}), 'shop/web')).rejects.toThrow(/403/);
+  await expect(askForService(serving(403, {}), 'shop/web')).rejects.toThrow(/403/);
 });
