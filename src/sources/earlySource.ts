@@ -34,7 +34,7 @@ export class EarlySource implements Source {
   }
 
   stop(): Promise<void> {
-    this.#relay.close();
+    this.#relay.isClosed = true;
     return this.#source.stop();
   }
 
@@ -51,93 +51,62 @@ export class EarlySource implements Source {
   }
 }
 
+type Emit = (events: ApiSourceEvents) => void;
+
 /** Keeps events until it knows where they go, and then hands them on. */
 class Relay implements ApiSourceEvents {
-  readonly #nodes = new Map<string, Node | undefined>();
-  readonly #services = new Map<ObjectKey, Service | undefined>();
-  readonly #slices = new Map<ObjectKey, EndpointSlice | undefined>();
-  readonly #problems: SourceProblem[] = [];
-  #cidrs: readonly Cidr[] | undefined;
-  #isSynced = false;
-  #isClosed = false;
+  /** By object; what comes last is told last: that nothing is missing, and what was wrong. */
+  readonly #kept = new Map<string, Emit>();
+  readonly #keptToTheEnd: Emit[] = [];
   #events: ApiSourceEvents | undefined;
+  isClosed = false;
 
   service(key: ObjectKey, current: Service | undefined): void {
     if (this.#events) this.#events.service(key, current);
-    else this.#services.set(key, current);
+    else this.#kept.set(`Service ${key}`, (events) => events.service(key, current));
   }
 
   endpointSlice(key: ObjectKey, current: EndpointSlice | undefined): void {
     if (this.#events) this.#events.endpointSlice(key, current);
-    else this.#slices.set(key, current);
+    else this.#kept.set(`EndpointSlice ${key}`, (events) => events.endpointSlice(key, current));
   }
 
   node(name: string, current: Node | undefined): void {
     if (this.#events) this.#events.node(name, current);
-    else this.#nodes.set(name, current);
+    else this.#kept.set(`Node ${name}`, (events) => events.node(name, current));
   }
 
   serviceCIDRs(cidrs: readonly Cidr[]): void {
-    if (this.#events) this.#events.serviceCIDRs?.(cidrs);
-    else this.#cidrs = cidrs;
+    this.#afterObjects((events) => events.serviceCIDRs?.(cidrs));
   }
 
   synced(): void {
-    if (this.#events) this.#events.synced();
-    else this.#isSynced = true;
+    this.#afterObjects((events) => events.synced());
   }
 
   report(problem: SourceProblem): void {
-    if (this.#events) this.#events.report(problem);
-    else this.#problems.push(problem);
+    this.#afterObjects((events) => events.report(problem));
   }
 
   received(): void {
     this.#events?.received?.();
   }
 
-  close(): void {
-    this.#isClosed = true;
+  #afterObjects(emit: Emit): void {
+    if (this.#events) emit(this.#events);
+    else this.#keptToTheEnd.push(emit);
   }
 
-  /** What comes between two steps is kept too, and emitted in a later one. */
+  /** What comes between two steps is kept too, and emitted in a later one: a map's iterator goes on to what is added. */
   *emitTo(events: ApiSourceEvents): Generator<undefined, void> {
-    const isLeft = (): boolean => this.#nodes.size + this.#services.size + this.#slices.size > 0;
-    while (isLeft()) {
-      yield* emitAll(
-        this.#nodes,
-        (name, node) => events.node(name, node),
-        () => this.#isClosed,
-      );
-      yield* emitAll(
-        this.#services,
-        (key, service) => events.service(key, service),
-        () => this.#isClosed,
-      );
-      yield* emitAll(
-        this.#slices,
-        (key, slice) => events.endpointSlice(key, slice),
-        () => this.#isClosed,
-      );
-      if (this.#isClosed) return;
+    for (const [key, emit] of this.#kept) {
+      if (this.isClosed) return;
+      this.#kept.delete(key);
+      emit(events);
+      yield;
     }
+    if (this.isClosed) return;
     this.#events = events;
-    if (this.#cidrs) events.serviceCIDRs?.(this.#cidrs);
-    for (const problem of this.#problems.splice(0)) events.report(problem);
-    if (this.#isSynced) events.synced();
-  }
-}
-
-/** A map's iterator goes on to what is added meanwhile. */
-function* emitAll<Key, Value>(
-  kept: Map<Key, Value>,
-  emit: (key: Key, value: Value) => void,
-  isClosed: () => boolean,
-): Generator<undefined, void> {
-  for (const [key, value] of kept) {
-    if (isClosed()) return;
-    kept.delete(key);
-    emit(key, value);
-    yield;
+    for (const emit of this.#keptToTheEnd.splice(0)) emit(events);
   }
 }

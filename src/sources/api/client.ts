@@ -82,7 +82,6 @@ export class ApiClient {
   readonly #askedToWait = new Set<string>();
   /** Of the last request: probes must not start a credential plugin. */
   #lastIdentity: Identity | undefined;
-  /** What lists and watches are asked for in. */
   #encoding: Encoding;
 
   constructor(options: ApiClientOptions) {
@@ -94,6 +93,11 @@ export class ApiClient {
     this.#basePath = access.server.pathname.replace(/\/+$/, '');
     this.#host = access.host ?? access.server.host;
     this.#encoding = options.encoding ?? 'json';
+  }
+
+  /** What lists and watches are asked for in. */
+  get encoding(): Encoding {
+    return this.#encoding;
   }
 
   /**

@@ -7,7 +7,7 @@ import { ListSplitter } from './protobuf/list.ts';
 import { decodeObject, decodeStatus } from './protobuf/object.ts';
 import { type ReceivedObject, receivedObject } from './received.ts';
 import type { Resource } from './resources.ts';
-import { ItemSplitter, LineSplitter, type ListEnvelope } from './split.ts';
+import { LineSplitter, type ListEnvelope, MOST_LIST_BYTES, Parts, readList } from './split.ts';
 
 export type Encoding = 'protobuf' | 'json';
 
@@ -42,29 +42,34 @@ export function encodingOf(contentType: string | undefined): Encoding {
   return readMediaRange(contentType ?? '').type === PROTOBUF ? 'protobuf' : 'json';
 }
 
-interface ListReader<T> {
-  /** `take` is called with each item that this chunk completes. It is good until the next chunk. */
-  readonly push: (chunk: Uint8Array, take: (item: ReceivedObject<T>) => void) => void;
+interface ListReader {
+  readonly push: (chunk: Uint8Array) => void;
   /** Call at the end of the body. */
   readonly end: () => ListEnvelope;
 }
 
-export function listReader<T>(encoding: Encoding, resource: Resource<T>): ListReader<T> {
+/** `take` is called with each item, which is good until the next chunk. */
+export function listReader<T>(
+  encoding: Encoding,
+  resource: Resource<T>,
+  take: (item: ReceivedObject<T>) => void,
+): ListReader {
   if (encoding === 'protobuf') {
     const splitter = new ListSplitter();
     return {
-      push(chunk, take) {
-        splitter.push(chunk, (bytes, from, end) => take(decodeObject(bytes, resource, from, end)));
-      },
+      push: (chunk) =>
+        splitter.push(chunk, (bytes, from, end) => take(decodeObject(bytes, resource, from, end))),
       end: () => splitter.end(),
     };
   }
-  const splitter = new ItemSplitter();
+  const body = new Parts('the list', MOST_LIST_BYTES);
   return {
-    push(chunk, take) {
-      for (const item of splitter.push(chunk)) take(receivedObject(item, resource.project));
+    push: (chunk) => body.add(chunk),
+    end: () => {
+      const { items, envelope } = readList(body.take());
+      for (const item of items) take(receivedObject(item, resource.project));
+      return envelope;
     },
-    end: () => splitter.end(),
   };
 }
 

@@ -27,10 +27,11 @@ export async function listPages<T>(
   const take = (item: ReceivedObject<T>): void => store.set(item);
   store.beginList();
   // With a version and a limit, servers before 1.33 read from etcd: every node at once, after a crash. Without the
-  // limit the list comes from their cache, as it does for version 0.
+  // limit the list comes from their cache, as it does for version 0. In JSON it would have to be held whole.
+  const isJson = client.encoding === 'json';
   let page: Query = {
-    ...firstPage(from),
-    ...(from === 'latest' || from === 'any' ? { limit: PAGE_SIZE } : {}),
+    ...firstPage(isJson && from === 'any' ? 'latest' : from),
+    ...(isJson || from === 'latest' || from === 'any' ? { limit: PAGE_SIZE } : {}),
   };
   for (let requests = 1; ; requests++) {
     let envelope: Page;
@@ -84,10 +85,10 @@ async function readPage<T>(
   const response = await client.getObjects(path, { ...selectors, ...page }, guard.signal);
   guard.touch();
   if (response.status !== 200) throw await client.failureOf(response, `listing ${name}`);
-  const reader = listReader(response.encoding, resource);
+  const reader = listReader(response.encoding, resource, take);
   for await (const chunk of response.body) {
     guard.touch();
-    reader.push(chunk, take);
+    reader.push(chunk);
     const pause = guard.pause();
     if (pause) await pause;
   }

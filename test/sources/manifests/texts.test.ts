@@ -1,5 +1,4 @@
 /** A manifest's text in; the objects in it, and what is wrong with it, out. */
-import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
@@ -16,28 +15,6 @@ function objects(text: string): readonly string[] {
   const { services, slices, nodes } = parseManifests(text);
   return [...services, ...slices, ...nodes].map(({ name }) => name);
 }
-
-it('a market as people write it is read whole', () => {
-  const text = readFileSync(new URL('fixtures/market.yaml', import.meta.url), 'utf8');
-  const { services, slices, nodes, problems, ignored, places } = parseManifests(text, 'market.yaml');
-  expect(problems).toEqual([]);
-  expect([...services, ...slices, ...nodes].map(({ name }) => name)).toEqual([
-    'stall',
-    'scale',
-    'stall-k2x9p',
-    'endpoints-scale-0-ipv4',
-    'oak',
-  ]);
-  expect(services[0]).toMatchObject({
-    clusterIPs: { IPv4: '10.97.0.10', IPv6: 'fd00:97::10' },
-    loadBalancerIPs: ['203.0.113.10'],
-    createdAt: Date.UTC(2026, 1, 3, 4, 5, 6),
-  });
-  expect(ignored).toEqual([
-    { object: 'Service market/ledger', where: 'market.yaml:76', reason: 'it is headless' },
-  ]);
-  expect(places.get('Service market/stall')).toBe('market.yaml:21');
-});
 
 const LABEL = 'at most 63 lower-case letters, digits and "-", with a letter or digit at both ends';
 const SUBDOMAIN =
@@ -192,6 +169,12 @@ describe('nothing is told of', () => {
       ['endpoints-a-0-ipv4'],
     ],
     ['NodeList', 'kind: NodeList\napiVersion: v1\nitems: [{metadata: {name: a}}]\n', ['a']],
+    ['a headless service', `${WEB}spec: {clusterIP: None, ports: [{port: 80}]}\n`, []],
+    [
+      'a List of several kinds',
+      'kind: List\nitems: [{kind: Node, metadata: {name: a}}, {kind: Deployment}, {kind: Service, metadata: {name: b}, spec: {clusterIP: 10.0.0.1, ports: [{port: 1}]}}]\n',
+      ['b', 'a'],
+    ],
   ])('%s', (_, text, names) => {
     expect(lines(text)).toEqual([]);
     expect(objects(text)).toEqual(names);

@@ -4,7 +4,7 @@ import type { TestContext } from 'vitest';
 import { type GuestOptions, type GuestResult, runInGuest, whyNoGuest } from '../../../lab/guest/machine.ts';
 import { bundle } from '../../system/support/bundle.ts';
 
-export { runInGuest, whyNoGuest };
+export { whyNoGuest };
 
 const LIMIT_MS = 600_000;
 

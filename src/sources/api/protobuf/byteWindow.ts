@@ -25,11 +25,6 @@ export class ByteWindow {
   #held = 0;
   /** How long that piece is. */
   #needed = 0;
-  readonly #most: number;
-
-  constructor(mostBytes = MOST_BYTES) {
-    this.#most = mostBytes;
-  }
 
   get left(): number {
     return this.bytes.length - this.at;
@@ -60,7 +55,7 @@ export class ByteWindow {
 
   /** Whether the next bytes are there. More than a piece may have are refused. */
   has(length: number, what: string): boolean {
-    if (length > this.#most) throw malformedAnswer(`${what} is longer than ${this.#most} bytes`);
+    if (length > MOST_BYTES) throw malformedAnswer(`${what} is longer than ${MOST_BYTES} bytes`);
     return length <= this.left;
   }
 

@@ -11,12 +11,8 @@ const OBJECT = (2 << 3) | BYTES;
 const RAW = (1 << 3) | BYTES;
 
 export class FrameSplitter {
-  readonly #window: ByteWindow;
+  readonly #window = new ByteWindow();
   #length: number | undefined;
-
-  constructor(mostBytes?: number) {
-    this.#window = new ByteWindow(mostBytes);
-  }
 
   /** `take` is called with each frame that this chunk completes: a part of it, or of a copy, good until the next chunk. */
   push(chunk: Uint8Array, take: TakePart): void {

@@ -25,7 +25,7 @@ const MOST_HEADER_BYTES = 2 * MOST_VARINT_BYTES;
 const reader = new WireReader();
 
 export class ListSplitter {
-  readonly #window: ByteWindow;
+  readonly #window = new ByteWindow();
   #isBegun = false;
   #kind = '';
   #metadata: Readonly<Record<string, unknown>> = {};
@@ -33,10 +33,6 @@ export class ListSplitter {
   /** How many bytes of the list are in no field that has begun. */
   #listLeft = 0;
   #header: Header | undefined;
-
-  constructor(mostBytes?: number) {
-    this.#window = new ByteWindow(mostBytes);
-  }
 
   /** `take` is called with each item that this chunk completes: a part of it, or of a copy, good until the next chunk. */
   push(chunk: Uint8Array, take: TakePart): void {

@@ -1,25 +1,13 @@
 /** Bytes that no API server would send: refused with a message, or read; never anything else. */
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { frameReader, listReader } from '../../../../src/sources/api/encoding.ts';
 import { ApiFailure } from '../../../../src/sources/api/failure.ts';
 import { decodeObject, decodeStatus } from '../../../../src/sources/api/protobuf/object.ts';
-import type { ReceivedObject } from '../../../../src/sources/api/received.ts';
 import type { Resource } from '../../../../src/sources/api/resources.ts';
 import { bytesField, tag, varint } from '../../../support/apiServer/protobuf/encode.ts';
-import { anyObject, KINDS, orderlyObject } from './objects.ts';
-import { recording } from './recording.ts';
 import { numRuns } from '../../../support/randomCases.ts';
-
-/** What comes of it, or the failure. */
-function attempt<R>(read: () => R): R | ApiFailure {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof ApiFailure) return error;
-    throw error;
-  }
-}
+import { anyObject, KINDS, orderlyObject } from './objects.ts';
+import { readList, readWatch, recording, seen } from './recording.ts';
 
 /** Bytes changed, cut out, put in and repeated. */
 const damage = fc.array(
@@ -33,6 +21,7 @@ const damage = fc.array(
         Buffer.of(0x80),
         Buffer.of(0x0b),
         Buffer.of(0),
+        Buffer.from('\n'),
       ),
     ),
   }),
@@ -48,14 +37,11 @@ function damaged(bytes: Uint8Array, changes: Damage): Buffer {
   }, Buffer.from(bytes));
 }
 
-function seen<T>(received: ReceivedObject<T>): object {
-  const { key, resourceVersion, endsInitialEvents, isBroken } = received;
-  return { key, resourceVersion, endsInitialEvents, isBroken, projection: received.project() };
-}
-
 function withoutStraight<T>({ kind, project }: Resource<T>): Pick<Resource<T>, 'kind' | 'project'> {
   return { kind, project };
 }
+
+const SERVICES = (KINDS[0] as (typeof KINDS)[number]).resource;
 
 describe('an object', () => {
   it('of any bytes is read or refused', () => {
@@ -79,77 +65,89 @@ describe('an object', () => {
   });
 
   it('that cannot be decoded keeps its name, and says where it breaks', () => {
-    const { resource } = KINDS[0] as (typeof KINDS)[number];
     const metadata = Buffer.concat([bytesField(1, Buffer.from('web')), bytesField(3, Buffer.from('shop'))]);
     const bytes = Buffer.concat([bytesField(1, metadata), tag(2, 2), varint(9_999_999n), Buffer.from('x')]);
-    const received = decodeObject(bytes, resource);
-    expect(received).toMatchObject({ key: 'shop/web', isBroken: true });
-    expect(received.project()).toEqual({
-      kind: 'invalid',
-      problems: [
-        {
-          path: [],
-          message:
-            'the object cannot be decoded: a value of 9999999 bytes begins, and 1 are left (at byte 18 of 19)',
-          expected: 'a Service as protobuf',
-        },
-      ],
+    const message =
+      'the object cannot be decoded: a value of 9999999 bytes begins, and 1 are left (at byte 18 of 19)';
+    expect(seen(decodeObject(bytes, SERVICES))).toMatchObject({
+      key: 'shop/web',
+      isBroken: true,
+      projection: { kind: 'invalid', problems: [{ path: [], message, expected: 'a Service as protobuf' }] },
     });
   });
 });
 
-describe('a list', () => {
-  const bodies = ['services.list.bin', 'endpointslices.list.bin'].map(recording);
+const JSON_LIST = Buffer.from(
+  JSON.stringify({
+    kind: 'ServiceList',
+    metadata: { resourceVersion: '7', continue: 'x' },
+    items: [{ metadata: { name: 'web', namespace: 'shop' }, spec: { clusterIP: 'ü"\\}]' } }, 7, null],
+  }),
+);
 
-  function readList(bytes: Uint8Array, size: number): unknown {
-    const { resource } = KINDS[0] as (typeof KINDS)[number];
-    return attempt(() => {
-      const reader = listReader('protobuf', resource);
-      const objects: object[] = [];
-      for (let from = 0; from < bytes.length; from += size)
-        reader.push(bytes.subarray(from, from + size), (object) => objects.push(seen(object)));
-      return { objects, envelope: reader.end() };
-    });
-  }
+const list = (encoding: 'protobuf' | 'json') => (bytes: Uint8Array, size: number) => {
+  const { objects, envelope } = readList(encoding, SERVICES, bytes, size);
+  return { objects: objects.map(seen), envelope };
+};
+const watch = (encoding: 'protobuf' | 'json') => (bytes: Uint8Array, size: number) =>
+  readWatch(encoding, SERVICES, bytes, size).map(({ type, object }) => ({ type, ...seen(object) }));
+
+describe.each([
+  { what: 'list', read: list('protobuf'), bodies: ['services.list.bin', 'endpointslices.list.bin'] },
+  { what: 'watch', read: watch('protobuf'), bodies: ['services.watch.bin', 'services.stream.bin'] },
+  { what: 'watch in JSON', read: watch('json'), bodies: ['services.stream.ndjson'] },
+  { what: 'list in JSON', read: list('json'), bodies: [] },
+])('a $what', ({ read, bodies }) => {
+  const attempt = (bytes: Uint8Array, size: number): unknown => {
+    try {
+      return read(bytes, size);
+    } catch (error) {
+      if (error instanceof ApiFailure) return error;
+      throw error;
+    }
+  };
+  const wholes = bodies.length === 0 ? [JSON_LIST] : bodies.map(recording);
 
   it('of any bytes is read or refused, and the same wherever its chunks end', () => {
     const any = fc.oneof(
+      fc.uint8Array({ maxLength: 300 }),
       fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.concat([Buffer.from('k8s\0'), bytes])),
-      fc.tuple(fc.constantFrom(...bodies), damage).map(([body, changes]) => damaged(body, changes)),
+      fc.tuple(fc.constantFrom(...wholes), damage).map(([body, changes]) => damaged(body, changes)),
     );
     fc.assert(
       fc.property(any, fc.integer({ min: 1, max: 64 }), (bytes, size) => {
-        const whole = readList(bytes, bytes.length + 1);
-        const inPieces = readList(bytes, size);
+        const whole = attempt(bytes, bytes.length + 1);
+        const inPieces = attempt(bytes, size);
         // Where it ends is noticed sooner or later; what it says of a whole list is the same.
         if (!(whole instanceof ApiFailure)) expect(inPieces).toEqual(whole);
         else expect(inPieces).toBeInstanceOf(ApiFailure);
       }),
     );
   });
+});
+
+describe('a list', () => {
+  it.each(['[]', 'null', '', '{"items":{"a":1}}', '{"items":[1]} x'])('in JSON is not %j', (text) => {
+    const malformed = expect.objectContaining({ kind: 'malformed' }) as Error;
+    expect(() => readList('json', SERVICES, Buffer.from(text))).toThrow(malformed);
+  });
 
   it('whose item says that it is larger than an object can be is refused at once', () => {
-    const list = Buffer.concat([tag(2, 2), varint(2n ** 40n)]);
-    const bytes = Buffer.concat([Buffer.from('k8s\0'), tag(2, 2), varint(2n ** 41n), list]);
-    expect(readList(bytes, 1000)).toMatchObject({
-      message: expect.stringContaining('longer than') as string,
-    });
+    const items = Buffer.concat([tag(2, 2), varint(2n ** 40n)]);
+    const bytes = Buffer.concat([Buffer.from('k8s\0'), tag(2, 2), varint(2n ** 41n), items]);
+    expect(() => readList('protobuf', SERVICES, bytes)).toThrow('longer than');
   });
 
   it('with one broken object gives the others', () => {
-    const { resource } = KINDS[0] as (typeof KINDS)[number];
     const body = recording('services.list.bin');
     // A length inside the second object.
-    const at = body.indexOf('ClientIP') - 1;
-    body[at] = 0xff;
-    const reader = listReader('protobuf', resource);
-    const objects: unknown[] = [];
-    reader.push(body, ({ key, isBroken }) => objects.push([key, isBroken]));
-    expect(objects).toEqual([
-      ['default/kubernetes', false],
-      ['lab/s1', true],
+    body[body.indexOf('ClientIP') - 1] = 0xff;
+    const { objects, envelope } = readList('protobuf', SERVICES, body);
+    expect(objects).toMatchObject([
+      { key: 'default/kubernetes', isBroken: false },
+      { key: 'lab/s1', isBroken: true },
     ]);
-    expect(reader.end().kind).toBe('ServiceList');
+    expect(envelope.kind).toBe('ServiceList');
   });
 
   it('that comes byte by byte costs no more than its length', () => {
@@ -157,39 +155,9 @@ describe('a list', () => {
     const bytes = Buffer.concat([Buffer.from('k8s\0'), bytesField(2, item)]);
     const concat = vi.spyOn(Buffer, 'concat');
     onTestFinished(() => concat.mockRestore());
-    expect(readList(bytes, 1)).toMatchObject({ objects: [{ isBroken: false }] });
+    expect(readList('protobuf', SERVICES, bytes, 1)).toMatchObject({ objects: [{ isBroken: false }] });
     const joined = concat.mock.results.reduce((sum, { value }) => sum + (value as Buffer).length, 0);
     expect(joined).toBeLessThan(2 * bytes.length);
-  });
-});
-
-describe('a watch', () => {
-  const bodies = ['services.watch.bin', 'services.stream.bin'].map(recording);
-
-  it('of any bytes is read or refused, and the same wherever its chunks end', () => {
-    const { resource } = KINDS[0] as (typeof KINDS)[number];
-    const frames = (bytes: Uint8Array, size: number): unknown =>
-      attempt(() => {
-        const reader = frameReader('protobuf', resource, 'watching services');
-        const events: object[] = [];
-        for (let from = 0; from < bytes.length; from += size)
-          reader.push(bytes.subarray(from, from + size), ({ type, object }) =>
-            events.push({ type, ...seen(object) }),
-          );
-        reader.end();
-        return events;
-      });
-    const any = fc.oneof(
-      fc.uint8Array({ maxLength: 100 }),
-      fc.tuple(fc.constantFrom(...bodies), damage).map(([body, changes]) => damaged(body, changes)),
-    );
-    fc.assert(
-      fc.property(any, fc.integer({ min: 1, max: 64 }), (bytes, size) => {
-        const whole = frames(bytes, bytes.length + 1);
-        if (!(whole instanceof ApiFailure)) expect(frames(bytes, size)).toEqual(whole);
-        else expect(frames(bytes, size)).toBeInstanceOf(ApiFailure);
-      }),
-    );
   });
 });
 
