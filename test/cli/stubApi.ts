@@ -45,6 +45,7 @@ export class StubApi {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
+  /** A value for JSON; a text goes as it is. */
   answer(path: string, value: unknown, status = 200): void {
     this.#answers.set(path, (_, response) => respond(response, status, value));
   }
@@ -56,5 +57,5 @@ export class StubApi {
 
 function respond(response: ServerResponse, status: number, value: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json' });
-  response.end(JSON.stringify(value));
+  response.end(typeof value === 'string' ? value : JSON.stringify(value));
 }

@@ -1,0 +1,60 @@
+/** `junction cleanup` of a kernel in memory, where it is one: of what an iptables mode wrote there, and of tables that are told. */
+import { cleanupCommand } from '../../src/cli/cleanupCommand.ts';
+import { dataplaneOf } from '../../src/modes/dataplane.ts';
+import { EMPTY, FakeKernel } from '../modes/iptables/rules/fakeKernel.ts';
+import { Cluster } from '../plan/cluster.ts';
+import { FakeIptables } from '../scenarios/fakeIptables.ts';
+import { NO_COUNTERS } from '../scenarios/iptablesProxier.ts';
+import { rulesWriter } from '../scenarios/rulesNode.ts';
+import { fakeRunner } from '../system/support/fakeRunner.ts';
+import { captured, type Run } from './junction.ts';
+
+type Options = Parameters<typeof cleanupCommand>[1];
+type Machine = NonNullable<Parameters<typeof cleanupCommand>[2]>;
+type Tables = Awaited<ReturnType<NonNullable<Machine['cleanTables']>>>;
+
+const DRY: Options = { dryRun: true, families: ['IPv4'], variant: 'auto', output: 'text', mode: 'all' };
+const NO_TABLES: Tables = { tables: [], failures: [], junctionIsRunning: false };
+
+export interface Cleaned extends Run {
+  /** Every command that was run. */
+  readonly commands: readonly string[];
+  /** Names of the nftables tables that were asked for. */
+  readonly names: readonly string[];
+}
+
+/** Without a kernel, no iptables is installed. */
+export async function cleaned(
+  kernel: FakeKernel | undefined,
+  options: Partial<Options> = {},
+  { tables, ...machine }: Machine & { readonly tables?: Partial<Tables> } = {},
+): Promise<Cleaned> {
+  const { runner, commands } = fakeRunner((command) => {
+    if (command.startsWith('cat ')) return { code: 1 };
+    if (!kernel || command.includes('legacy')) return 'missing';
+    if (command.endsWith('--version')) return { stdout: 'iptables v1.8.9 (nf_tables)\n' };
+    const table = /-save -t (\w+)/.exec(command)?.[1];
+    if (table === undefined) throw new Error(`nobody should run ${command}`);
+    return { stdout: new RegExp(`^\\*${table}$[\\s\\S]*?^COMMIT$`, 'm').exec(kernel.text)?.[0] ?? '' };
+  });
+  const names: string[] = [];
+  const cleanTables: Machine['cleanTables'] = (_, __, asked) => {
+    names.push(...asked);
+    return Promise.resolve({ ...NO_TABLES, ...tables });
+  };
+  const faked = { runner, cleanTables, routesLocalnet: () => false, ...machine };
+  const run = await captured((output) => cleanupCommand(output, { ...DRY, ...options }, faked));
+  return { ...run, commands, names };
+}
+
+/** In which an iptables mode has served something. */
+export async function writtenKernel(): Promise<FakeKernel> {
+  const iptables = new FakeIptables();
+  const cluster = new Cluster();
+  cluster.tell('a/b 10.96.0.1 80', 'a/b-1 of b 80 | 10.244.0.1').replan();
+  const dataplane = dataplaneOf(await rulesWriter('IPv4', 'current', iptables, NO_COUNTERS));
+  await dataplane.rewrite(cluster.planner);
+  const kernel = new FakeKernel(EMPTY);
+  kernel.tables = new Map([...kernel.tables, ...iptables.tables]);
+  return kernel;
+}
