@@ -1,178 +1,121 @@
-import { describe, expect, it } from 'vitest';
+/** The canary in a world where time passes one sleep at a time. With the real programs: real.test.ts. */
+import { expect, test } from 'vitest';
 import { JunctionError } from '../../../src/errors.ts';
-import { CanaryMonitor, type Sleep } from '../../../src/modes/iptables/canary.ts';
-import type { ChainLook } from '../../../src/modes/iptables/client.ts';
+import { CanaryMonitor } from '../../../src/modes/iptables/canary.ts';
 
-const KINDS: readonly (readonly [RegExp, string])[] = [
-  [/^Could not set up iptables canary$/, 'setupFailed'],
-  [/^IPTables canary deleted \(table mangle, chain KUBE-PROXY-CANARY\)$/, 'deleted'],
-  [/^Inconsistent iptables state detected$/, 'inconsistent'],
-  [/^Reloading after iptables flush$/, 'reloading'],
-  [/^Reload after iptables flush failed$/, 'reloadFailed'],
-];
+const SHORT: Readonly<Record<string, string>> = {
+  'Could not set up iptables canary': 'not set up',
+  'Could not check for iptables canary (table mangle, chain KUBE-PROXY-CANARY)': 'not checked',
+  'IPTables canary deleted (table mangle, chain KUBE-PROXY-CANARY)': 'deleted',
+  'Inconsistent iptables state detected': 'inconsistent',
+  'Reloading after iptables flush': 'reloading',
+  'Reload after iptables flush failed': 'reload failed',
+};
+const HELD = new JunctionError('XTABLES_LOCK_HELD', 'pid 7 holds it');
 
-function kindOf(message: string, error?: unknown): string {
-  return KINDS.find(([pattern]) => pattern.test(message))?.[1] ?? `${message}: ${String(error)}`;
-}
-
-/** A world in which time passes only when the script says so, one sleep at a time. */
 class World {
-  readonly log: string[] = [];
-  readonly chains = new Map<string, 'present' | 'absent'>();
-  locked = false;
-  reload: () => void = () => undefined;
-  #wake: (() => void) | undefined;
-  #asleep: (() => void) | undefined;
+  readonly #log: string[] = [];
+  readonly #tables = new Set<string>();
+  #isLocked = false;
+  #failure: Error | undefined;
+  #wake = (): void => {};
+  #fallAsleep = (): void => {};
 
   readonly monitor = new CanaryMonitor({
     intervalMs: 30_000,
     client: {
       family: 'IPv4',
       ensureChain: async (table) => {
-        if (this.locked) throw new JunctionError('XTABLES_LOCK_HELD', 'held');
-        const existed = this.chains.get(table) === 'present';
-        this.chains.set(table, 'present');
-        return existed;
+        if (this.#isLocked) throw HELD;
+        const isThere = this.#tables.has(table);
+        this.#tables.add(table);
+        return isThere;
       },
-      lookForChain: async (table): Promise<ChainLook> => {
-        if (this.locked)
-          return { state: 'unknown', error: new JunctionError('XTABLES_LOCK_HELD', 'pid 7 holds it') };
-        return this.chains.get(table) === 'present'
-          ? { state: 'present' }
-          : { state: 'absent', reason: 'no chain by that name' };
+      lookForChain: async (table) => {
+        if (this.#isLocked) return { state: 'unknown', error: HELD };
+        return this.#tables.has(table) ? { state: 'present' } : { state: 'absent', reason: 'no such chain' };
       },
     },
     onFlushed: () => {
-      this.log.push(`flushed, with canaries in ${[...this.chains.keys()].join(' ')}`);
-      this.reload();
+      this.#log.push(`flushed, with canaries in ${[...this.#tables].sort().join(' ')}`);
+      if (this.#failure) throw this.#failure;
     },
     log: {
-      info: (message) => this.log.push(kindOf(message)),
-      warn: (message, fields) => this.log.push(kindOf(message, fields?.['err'])),
+      info: (message) => this.#log.push(SHORT[message] ?? message),
+      warn: (message) => this.#log.push(SHORT[message] ?? message),
     },
-    sleep: this.#sleeper(),
-  });
-
-  #sleeper(): Sleep {
-    return (milliseconds, signal) => {
-      this.log.push(`sleep ${milliseconds}`);
-      this.#asleep?.();
+    sleep: (milliseconds, signal) => {
+      this.#log.push(`sleep ${milliseconds}`);
+      this.#fallAsleep();
       return new Promise((resolve) => {
         this.#wake = resolve;
         signal.onabort = () => resolve();
       });
-    };
-  }
+    },
+  });
 
-  /** Lets time pass, until the monitor sleeps again; answers what happened. */
-  async tick(act: () => void = () => this.#wake?.()): Promise<readonly string[]> {
-    this.log.length = 0;
-    const asleep = new Promise<void>((resolve) => {
-      this.#asleep = resolve;
-    });
-    act();
+  /** Returns what the monitor does from here until it sleeps again. */
+  async turn(deed: string): Promise<string> {
+    this.#log.length = 0;
+    const asleep = new Promise<void>((resolve) => (this.#fallAsleep = resolve));
+    const [word, ...tables] = deed.split(' ');
+    if (word === 'flush') for (const table of tables) this.#tables.delete(table);
+    if (word === 'lock' || word === 'unlock') this.#isLocked = word === 'lock';
+    if (word === 'break') this.#failure = new Error('sync failed');
+    if (deed.endsWith('start')) void this.monitor.start();
+    else this.#wake();
     await asleep;
-    return [...this.log];
-  }
-
-  start(): Promise<readonly string[]> {
-    return this.tick(() => void this.monitor.start());
-  }
-
-  flush(...tables: readonly string[]): void {
-    for (const table of tables) this.chains.delete(table);
+    return this.#log.join(', ');
   }
 }
 
-describe('the canary', () => {
-  it('is set up in three tables, and nothing happens while it lives', async () => {
-    const world = new World();
-    expect(await world.start()).toEqual(['sleep 30000']);
-    expect([...world.chains.keys()]).toEqual(['mangle', 'nat', 'filter']);
-    expect(await world.tick()).toEqual(['sleep 30000']);
-    await world.monitor.stop();
-  });
+const FLUSHED = 'reloading, flushed, with canaries in filter mangle nat';
+const START = ['start', 'sleep 30000'] as const;
+const POLL = ['', 'sleep 100'] as const;
 
-  it('tells of a flush, and lives again before the rules are written', async () => {
-    const world = new World();
-    await world.start();
-    world.flush('mangle', 'nat', 'filter');
-    expect(await world.tick()).toEqual([
-      'deleted',
-      'reloading',
-      'flushed, with canaries in mangle nat filter',
-      'sleep 30000',
-    ]);
-    await world.monitor.stop();
-  });
+type Case = readonly [name: string, ...turns: (readonly [deed: string, log: string])[]];
 
-  it('waits until the other tables are flushed too', async () => {
-    const world = new World();
-    await world.start();
-    world.flush('mangle');
-    expect(await world.tick()).toEqual(['deleted', 'sleep 100']);
-    world.flush('nat');
-    expect(await world.tick()).toEqual(['sleep 100']);
-    world.flush('filter');
-    expect(await world.tick()).toContain('reloading');
-    await world.monitor.stop();
-  });
+const CASES: readonly Case[] = [
+  ['nothing happens while it lives', START, ['', 'sleep 30000']],
+  [
+    'a flush is told, with the canary alive again',
+    START,
+    ['flush mangle nat filter', `deleted, ${FLUSHED}, sleep 30000`],
+    ['', 'sleep 30000'],
+  ],
+  [
+    'the other tables are waited for',
+    START,
+    ['flush mangle', 'deleted, sleep 100'],
+    ['flush nat', 'sleep 100'],
+    ['flush filter', `${FLUSHED}, sleep 30000`],
+  ],
+  [
+    'after five seconds of waiting, everything is written all the same',
+    START,
+    ['flush mangle', 'deleted, sleep 100'],
+    ...Array.from({ length: 49 }, () => POLL),
+    ['', `inconsistent, ${FLUSHED}, sleep 30000`],
+  ],
+  ['lock trouble is no flush', START, ['lock', 'not checked, sleep 30000'], ['unlock', 'sleep 30000']],
+  [
+    'it is tried each interval until it is set up',
+    ['lock start', 'not set up, sleep 30000'],
+    ['', 'not set up, sleep 30000'],
+    ['unlock', 'sleep 30000'],
+    ['flush mangle nat filter', `deleted, ${FLUSHED}, sleep 30000`],
+  ],
+  [
+    'it goes on after a reload that failed',
+    START,
+    ['break', 'sleep 30000'],
+    ['flush mangle nat filter', `deleted, ${FLUSHED}, reload failed, sleep 30000`],
+    ['', 'sleep 30000'],
+  ],
+];
 
-  it('gives up waiting after five seconds, and reloads all the same', async () => {
-    const world = new World();
-    await world.start();
-    world.flush('mangle');
-    await world.tick();
-    let polls = 1;
-    let last = await world.tick();
-    for (; last.includes('sleep 100'); polls++) last = await world.tick();
-    expect(polls).toBe(50);
-    expect(last).toEqual(['inconsistent', 'reloading', expect.stringMatching(/^flushed/), 'sleep 30000']);
-    await world.monitor.stop();
-  });
-
-  it('does not take lock trouble for a flush', async () => {
-    const world = new World();
-    await world.start();
-    world.locked = true;
-    expect(await world.tick()).toEqual([
-      'Could not check for iptables canary (table mangle, chain KUBE-PROXY-CANARY): JunctionError: pid 7 holds it',
-      'sleep 30000',
-    ]);
-    world.locked = false;
-    expect(await world.tick()).toEqual(['sleep 30000']);
-    await world.monitor.stop();
-  });
-
-  it('is tried again each interval until it can be set up', async () => {
-    const world = new World();
-    world.locked = true;
-    expect(await world.start()).toEqual(['setupFailed', 'sleep 30000']);
-    expect(await world.tick()).toEqual(['setupFailed', 'sleep 30000']);
-    world.locked = false;
-    expect(await world.tick()).toEqual(['sleep 30000']);
-    expect(world.chains.size).toBe(3);
-    await world.monitor.stop();
-  });
-
-  it('goes on after a reload that failed', async () => {
-    const world = new World();
-    world.reload = () => {
-      throw new Error('sync failed');
-    };
-    await world.start();
-    world.flush('mangle', 'nat', 'filter');
-    expect(await world.tick()).toContain('reloadFailed');
-    expect(await world.tick()).toEqual(['sleep 30000']);
-    await world.monitor.stop();
-  });
-
-  it('stops in the middle of a sleep, and tells nobody', async () => {
-    const world = new World();
-    await world.start();
-    world.flush('mangle', 'nat', 'filter');
-    world.log.length = 0;
-    await world.monitor.stop();
-    expect(world.log).toEqual([]);
-  });
+test.each(CASES.map(([name, ...turns]) => ({ name, turns })))('$name', async ({ turns }) => {
+  const world = new World();
+  for (const [deed, log] of turns) expect(await world.turn(deed)).toBe(log);
+  await world.monitor.stop();
 });

@@ -8,8 +8,6 @@ import {
   type Tables,
   type WantedChains,
 } from '../../../../src/modes/iptables/rules/parse.ts';
-import { EMPTY } from './fakeKernel.ts';
-import { FOREIGN, KUBELET } from './foreign.ts';
 
 const SVC = 'KUBE-SVC-ABCDEFGHIJKLMNOP';
 const SEP = 'KUBE-SEP-ABCDEFGHIJKLMNOP';
@@ -24,6 +22,21 @@ const SAVE = `# Generated
 [3:180] -A ${SVC} -m comment --comment "shop/web -> 10.244.0.1:80" -j ${SEP}
 [4:240] -A ${SEP} -s 10.244.0.1/32 -j MARK --or-mark 0x4000
 [5:300] -A ${SEP} -p tcp -m tcp -j DNAT --to-destination 10.244.0.1:80
+COMMIT
+`;
+
+/** A firewall's, and kubelet's, which has chains of names that we use too. */
+const OTHERS = `
+*filter
+:INPUT DROP [0:0]
+:KUBE-FIREWALL - [0:0]
+:MY-FIREWALL - [0:0]
+-A INPUT -m comment --comment "it's \\"ours\\"" -p tcp -m tcp --dport 22 -j MY-FIREWALL
+-A KUBE-FIREWALL -m comment --comment "kubernetes firewall for dropping marked packets" -m mark --mark 0x8000/0x8000 -j DROP
+-A MY-FIREWALL -s 10.1.0.0/16 -m limit --limit 5/min -j LOG --log-prefix "in: "
+COMMIT
+*mangle
+:KUBE-KUBELET-CANARY - [0:0]
 COMMIT
 `;
 
@@ -49,9 +62,7 @@ function wantedOf(...names: readonly string[]): WantedChains {
 
 describe('what is read', () => {
   test.each([
-    ['an empty kernel', EMPTY],
-    ['others', FOREIGN],
-    ['kubelet', KUBELET],
+    ['others', OTHERS],
     ['services', SAVE],
   ])('is what the whole text says, however it is cut: %s', (_, text) => {
     const whole = parseSave(text);

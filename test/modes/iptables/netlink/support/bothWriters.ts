@@ -7,7 +7,7 @@ import { directChannel } from '../../../../../src/netlink/channel.ts';
 import { NETLINK_NETFILTER, NetlinkSocket } from '../../../../../src/netlink/socket.ts';
 import { PROGRAM, restore, runInside } from './kernelRules.ts';
 
-export interface Snapshot {
+interface Snapshot {
   /** Of each step, whether it was refused. */
   readonly refused: readonly boolean[];
   readonly save: readonly string[];
@@ -15,7 +15,7 @@ export interface Snapshot {
   readonly ruleset: readonly string[];
 }
 
-export type SendStep = (step: Step) => Promise<void>;
+type SendStep = (step: Step) => Promise<void>;
 
 /** Refused steps are left out. */
 async function send(family: Family, steps: readonly Step[], sendStep: SendStep): Promise<Snapshot> {
@@ -36,7 +36,7 @@ async function isTaken(step: Step, sendStep: SendStep): Promise<boolean> {
   }
 }
 
-export function kernelNow(family: Family): Omit<Snapshot, 'refused'> {
+function kernelNow(family: Family): Omit<Snapshot, 'refused'> {
   const program = PROGRAM[family];
   // Chains in the order of their names: iptables-restore creates them in the order of a hash.
   return {

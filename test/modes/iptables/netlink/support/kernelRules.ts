@@ -1,14 +1,14 @@
 /** Rules as `iptables-nft-restore` writes them, read raw from the kernel. Runs inside a namespace. */
 import { spawnSync } from 'node:child_process';
 import type { Family } from '../../../../../src/model/ip.ts';
-import { AttributeTable, required, withDefault } from '../../../../../src/netlink/attributes.ts';
-import { bytes, text } from '../../../../../src/netlink/kinds.ts';
+import { AttributeTable, withDefault } from '../../../../../src/netlink/attributes.ts';
+import { bytes } from '../../../../../src/netlink/kinds.ts';
 import { NFGENMSG_BYTES } from '../../../../../src/netlink/nfnetlink.ts';
 import { getRules } from '../../../../../src/netlink/nftables/objects.ts';
 import { NETLINK_NETFILTER, NetlinkSocket } from '../../../../../src/netlink/socket.ts';
 import { dumpMessages } from '../../../../netlink/support/readers.ts';
 
-export const NFT_FAMILY = { IPv4: 'ip', IPv6: 'ip6' } as const;
+const NFT_FAMILY = { IPv4: 'ip', IPv6: 'ip6' } as const;
 export const PROGRAM = { IPv4: 'iptables-nft', IPv6: 'ip6tables-nft' } as const;
 
 export function runInside(argv: readonly [string, ...string[]], input = ''): string {
@@ -23,12 +23,10 @@ export function restore(family: Family, input: string): void {
 }
 
 const RAW_RULE = new AttributeTable('a rule', {
-  chain: required(2, text),
   expressions: withDefault(4, bytes, new Uint8Array()),
 });
 
-export interface RawRule {
-  readonly chain: string;
+interface RawRule {
   readonly payload: Uint8Array;
   /** The bytes of NFTA_RULE_EXPRESSIONS. */
   readonly expressions: Uint8Array;

@@ -9,7 +9,7 @@ import type {
   Target,
 } from '../../../../../src/modes/iptables/rules/rule.ts';
 
-export const JUMP_CHAINS = [
+const JUMP_CHAINS = [
   'KUBE-SVC-AAAAAAAAAAAAAAAA',
   'X',
   'KUBE-SEP-BBBBBBBBBBBBBBBB-1234'.slice(0, 28),

@@ -1,24 +1,30 @@
-/** The sample rules, written by `iptables-nft-restore`, beside what the encoder and the decoder make of them. */
+/** Rules as `iptables-nft-restore` writes them, beside what the encoder and the decoder make of them. Runs inside a namespace. */
 import { spawnSync } from 'node:child_process';
+import * as fc from 'fast-check';
 import type { Family } from '../../../../../src/model/ip.ts';
 import { decodeIptablesRule } from '../../../../../src/modes/iptables/netlink/decodeRule.ts';
+import { DIALECTS } from '../../../../../src/modes/iptables/netlink/dialect.ts';
 import { RuleEncoder } from '../../../../../src/modes/iptables/netlink/encodeRule.ts';
 import { parseSave } from '../../../../../src/modes/iptables/rules/parse.ts';
-import { appendLine, chainLine, ruleKey } from '../../../../../src/modes/iptables/rules/print.ts';
+import { appendLine, chainLine, printRule, ruleKey } from '../../../../../src/modes/iptables/rules/print.ts';
 import { ensureNfacct } from '../../../../../src/netlink/nfacct.ts';
 import { decodeRule } from '../../../../../src/netlink/nftables/objects.ts';
-import { TABLES } from '../../../../../src/modes/iptables/rules/rule.ts';
+import { type Rule, type Table, TABLES } from '../../../../../src/modes/iptables/rules/rule.ts';
 import { type Sample, SAMPLES, toIpv6 } from '../../rules/rules.ts';
 import { hex, PROGRAM, rawRules, restore, runInside } from './kernelRules.ts';
+import { randomRule } from './randomRules.ts';
 
-interface SampleRow {
-  readonly text: string;
-  /** Bytes of the expressions, as the kernel shows them and as they are encoded. */
-  readonly kernel: string;
-  readonly encoded: string | undefined;
-  /** Keys of the rule, as a save shows it and as it is decoded. */
-  readonly saved: string | undefined;
-  readonly decoded: string;
+export interface Compared {
+  readonly dialect: keyof typeof DIALECTS;
+  /** So many rules of each table, besides the samples. */
+  readonly numRuns: number;
+  readonly seed: number;
+}
+
+export interface Comparison {
+  /** How many rules were compared. */
+  readonly rules: number;
+  readonly differences: readonly unknown[];
 }
 
 const CHAIN = 'SAMPLES';
@@ -37,31 +43,38 @@ function prepared(family: Family): (sample: Sample) => boolean {
   };
 }
 
-export function sampleRows(family: Family): readonly SampleRow[] {
+export function compareWithRestore(family: Family, { dialect, numRuns, seed }: Compared): Comparison {
   const samples = (family === 'IPv6' ? SAMPLES.map(toIpv6) : SAMPLES).filter(prepared(family));
-  const encoder = new RuleEncoder({ family, setIndex: () => 0 });
+  const encoder = new RuleEncoder({ family, dialect: DIALECTS[dialect], setIndex: () => 0 });
   const context = { family, setName: () => SET };
-  return TABLES.flatMap((table) => {
-    const own = samples.filter((sample) => sample.table === table);
-    const jumps = own.flatMap(({ rule }) => (rule.target?.kind === 'jump' ? [rule.target.chain] : []));
-    const lines = [
-      ...[...new Set([CHAIN, ...jumps])].map(chainLine),
-      ...own.map(({ rule }) => appendLine(CHAIN, rule)),
+  const differences: unknown[] = [];
+  let count = 0;
+  for (const table of TABLES) {
+    const rules = [
+      ...samples.filter((sample) => sample.table === table).map(({ rule }) => rule),
+      ...fc.sample(randomRule(family, table), { numRuns, seed }),
     ];
-    restore(family, `*${table}\n${lines.join('\n')}\nCOMMIT\n`);
-    const saved = parseSave(runInside([`${PROGRAM[family]}-save`, '-t', table]));
-    const savedRules = saved.get(table)?.get(CHAIN)?.rules ?? [];
-    return rawRules(family, table).map(({ expressions, payload }, index): SampleRow => {
-      const { rule } = own[index] ?? { rule: { matches: [], target: undefined } };
+    const { raw, saved } = restored(family, table, rules);
+    count += raw.length;
+    for (const [index, rule] of rules.entries()) {
       const encoded = encoder.encode(rule);
-      const savedRule = savedRules[index];
-      return {
-        text: own[index]?.text ?? '',
-        kernel: hex(expressions),
-        encoded: encoded && hex(encoded.bytes),
-        saved: savedRule && ruleKey(savedRule),
-        decoded: ruleKey(decodeIptablesRule(decodeRule(payload).expressions, context).rule),
-      };
-    });
-  });
+      const [kernel, savedRule] = [raw[index], saved[index]];
+      const decoded = kernel && decodeIptablesRule(decodeRule(kernel.payload).expressions, context).rule;
+      const ours = [encoded && hex(encoded.bytes), decoded && ruleKey(decoded)];
+      const theirs = [kernel && hex(kernel.expressions), savedRule && ruleKey(savedRule)];
+      if (ours.some((each, at) => each === undefined || each !== theirs[at]))
+        differences.push({ table, rule: printRule(rule), ours, theirs });
+    }
+  }
+  return { rules: count, differences };
+}
+
+/** The rules in one chain, raw from the kernel and as a save has them. */
+function restored(family: Family, table: Table, rules: readonly Rule[]) {
+  const jumps = rules.flatMap(({ target }) => (target?.kind === 'jump' ? [target.chain] : []));
+  const chains = [...new Set([CHAIN, ...jumps])].map(chainLine);
+  const lines = rules.map((rule) => appendLine(CHAIN, rule));
+  restore(family, `*${table}\n${[...chains, ...lines].join('\n')}\nCOMMIT\n`);
+  const saved = parseSave(runInside([`${PROGRAM[family]}-save`, '-t', table]));
+  return { raw: rawRules(family, table), saved: saved.get(table)?.get(CHAIN)?.rules ?? [] };
 }
