@@ -7,7 +7,7 @@ import { Cluster } from '../../../plan/cluster.ts';
 import { VIEW, VIEW_6 } from '../../../plan/given.ts';
 import { compileOptions } from '../compiled.ts';
 
-export const WORLD_4 = `
+const WORLD_4 = `
   # two protocols, a local and a remote endpoint
   kube/dns   10.96.0.10 dns:53/udp dns-tcp:53
   kube/dns-1 of dns dns:53/udp dns-tcp:53 | 10.244.0.2 node-a | 10.244.1.3 node-b
@@ -35,7 +35,11 @@ export const WORLD_4 = `
   shop/old-1 of old 9000/sctp | 10.244.1.50 node-b draining
 `;
 
-export const WORLD_6 = WORLD_4.replaceAll('10.96.', 'fd00:96::')
+/** Those that have addresses of every kind. */
+const WORLD_6 = WORLD_4.split('\n')
+  .filter((line) => /kube\/dns|shop\/(?:web|edge|idle)/.test(line))
+  .join('\n')
+  .replaceAll('10.96.', 'fd00:96::')
   .replaceAll(/fd00:96::(\d+)\.(\d+)/g, 'fd00:96::$1:$2')
   .replaceAll(/10\.244\.(\d+)\.(\d+)/g, 'fd00:244:$1::$2')
   .replaceAll(/198\.51\.100\.(\d+)/g, '2001:db8:100::$1')
