@@ -8,26 +8,6 @@ import type { Ip } from './ip.ts';
 import type { ObjectKey } from './objects.ts';
 import type { ServicePort } from './serviceTracker.ts';
 
-/** Over all ports: a pod that serves two of them is one. */
-export function localReadyCount(endpoints: EndpointsByPort): number {
-  const ips = new Set<Ip>();
-  for (const list of endpoints.values()) {
-    for (const { ip, ready, isLocal } of list) if (ready && isLocal) ips.add(ip);
-  }
-  return ips.size;
-}
-
-/** One for each service that has such a port, however many ports it serves. */
-export function healthCheckPorts(
-  ports: Iterable<Pick<ServicePort, 'service' | 'healthCheckNodePort'>>,
-): ReadonlyMap<ObjectKey, number> {
-  const result = new Map<ObjectKey, number>();
-  for (const { service, healthCheckNodePort } of ports) {
-    if (healthCheckNodePort !== 0) result.set(service, healthCheckNodePort);
-  }
-  return result;
-}
-
 /** Endpoints × ports that are looked at; those that are ready and here come first. */
 const MOST_COUNTED = 100_000;
 
@@ -58,9 +38,7 @@ export class LocalEndpoints {
   update(services: Iterable<ObjectKey>): boolean {
     let changed = false;
     for (const service of services) {
-      const ports = this.#inputs.portsOf(service);
-      const hasPort = ports.some(({ healthCheckNodePort }) => healthCheckNodePort !== 0);
-      const port = hasPort ? (healthCheckPorts(ports).get(service) ?? 0) : 0;
+      const [port = 0] = this.#inputs.portsOf(service).flatMap((each) => each.healthCheckNodePort || []);
       const count = port === 0 ? 0 : this.#count(service);
       changed = set(this.#ports, service, port) || changed;
       changed = set(this.#counts, service, count) || changed;
@@ -68,11 +46,15 @@ export class LocalEndpoints {
     return changed;
   }
 
+  /** Addresses, over all ports: a pod that serves two of them is one. */
   #count(service: ObjectKey): number {
     const ports = this.#inputs.portsOf(service);
     const keys = new Set(ports.map(({ portName, protocol }) => portKey(portName, protocol)));
     const perPort = Math.ceil(MOST_COUNTED / ports.length);
-    return localReadyCount(this.#inputs.endpointsOf(service, { ports: keys, perPort }));
+    const ips = new Set<Ip>();
+    for (const list of this.#inputs.endpointsOf(service, { ports: keys, perPort }).values())
+      for (const { ip, ready, isLocal } of list) if (ready && isLocal) ips.add(ip);
+    return ips.size;
   }
 }
 

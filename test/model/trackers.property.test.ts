@@ -10,22 +10,25 @@ const serviceLine = fc
     fc.constantFrom('a/x', 'a/y', 'b/x'),
     fc.constantFrom('10.0.0.1', '10.0.0.2', 'fd00::1'),
     fc.constantFrom('80', '81/udp', 'p:80 q:81', '80@30080'),
-    fc.constantFrom('', 'etp=Local', 'itp=Local', 'ext=1.1.1.1', 'affinity=10'),
+    fc.constantFrom('', 'etp=Local', 'itp=Local', 'ext=1.1.1.1', 'affinity=10', 'hc=12345'),
   )
   .map((words) => words.join(' '));
 
-const address = fc.constantFrom('10.0.0.1', '10.0.0.2', '10.0.0.10', '10.0.0.3');
+const host = fc.constantFrom('1', '2', '10', '3');
 const endpointWords = fc
-  .tuple(address, fc.constantFrom('', 'node-a', 'node-b'), fc.constantFrom('', 'draining', 'unready', 'dead'))
-  .map((words) => `| ${words.join(' ')}`);
+  .tuple(host, fc.constantFrom('', 'node-a', 'node-b'), fc.constantFrom('', 'draining', 'unready', 'dead'))
+  .map((words) => words.join(' '));
 const sliceLine = fc
   .tuple(
     fc.constantFrom('a/s1', 'a/s2', 'b/s1'),
     fc.constantFrom('x', 'y'),
     fc.constantFrom('80', 'p:80 q:81', 'p:8080', '53/udp'),
+    fc.constantFrom('10.0.0.', '10.0.0.', '10.0.0.', 'fd00::'),
     fc.array(endpointWords, { maxLength: 3 }),
   )
-  .map(([name, of, ports, list]) => `${name} of ${of} ${ports} ${list.join(' ')}`);
+  .map(([name, of, ports, net, list]) =>
+    [name, 'of', of, ports, ...list.map((words) => `| ${net}${words}`)].join(' '),
+  );
 
 type Event = { readonly kind: 'sync' } | { readonly kind: 'set' | 'delete'; readonly line: string };
 
@@ -40,6 +43,8 @@ function events(line: fc.Arbitrary<string>): fc.Arbitrary<readonly Event[]> {
   );
 }
 
+const KEYS = ['a/x', 'a/y', 'b/x', 'b/y'];
+
 test('services', () => {
   fc.assert(
     fc.property(events(serviceLine), (list) => {
@@ -52,6 +57,8 @@ test('services', () => {
           expect(previous).not.toEqual(current);
           told.set(key, current);
         }
+        expect(tracker.pendingCount).toBe(0);
+        for (const key of KEYS) expect(tracker.portsOf(key)).toEqual(told.get(key) ?? []);
       };
       for (const event of list) {
         if (event.kind === 'sync') {
@@ -61,7 +68,8 @@ test('services', () => {
         const key = event.line.split(' ')[0] ?? '';
         if (event.kind === 'set') final.set(key, event.line);
         else final.delete(key);
-        tracker.update(key, event.kind === 'set' ? service(event.line) : undefined);
+        const isPending = tracker.update(key, event.kind === 'set' ? service(event.line) : undefined);
+        expect(isPending).toBe(tracker.pendingCount > 0);
       }
       sync();
       const fresh = new ServiceTracker('IPv4');
@@ -72,8 +80,6 @@ test('services', () => {
     }),
   );
 });
-
-const KEYS = ['a/x', 'a/y', 'b/x', 'b/y'];
 
 test('slices', () => {
   fc.assert(
@@ -113,4 +119,45 @@ test('slices', () => {
       }
     }),
   );
+});
+
+const ONE = 'x/s1 of s 80 | 10.0.0.1 node-a';
+
+test.each([
+  ['the same again', ONE, false],
+  ['another endpoint', 'x/s1 of s 80 | 10.0.0.9', true],
+  ['another service', 'x/s1 of t 80 | 10.0.0.1 node-a', true],
+  ['a deletion', '- x/s1', true],
+  ['the deletion of an unknown one', '- x/nobody', false],
+  ['the other family', 'x/six of s 80 | fd00::1', false],
+])('a slice that is told: %s', (_, line, isChange) => {
+  const tracker = new EndpointTracker('IPv4', 'node-a');
+  tracker.update('x/s1', slice(ONE));
+  applyAll(tracker);
+  const [key = ''] = line.replace(/^- /, '').split(' ');
+  expect(tracker.update(key, line.startsWith('- ') ? undefined : slice(line))).toBe(isChange);
+});
+
+test('a time stamp alone is no change of endpoints', () => {
+  const tracker = new EndpointTracker('IPv4', 'node-a');
+  tracker.update('x/s1', slice(ONE));
+  applyAll(tracker);
+  expect(tracker.update('x/s1', { ...slice(ONE), triggerTime: 5 })).toBe(true);
+  expect(applyAll(tracker).size).toBe(0);
+});
+
+test('services and slices that are deleted are forgotten', () => {
+  const services = new ServiceTracker('IPv4');
+  const slices = new EndpointTracker('IPv4', 'node-a');
+  for (const [a, b] of [
+    [service('x/s 10.96.0.1 80'), slice(ONE)],
+    [undefined, undefined],
+  ]) {
+    services.update('x/s', a);
+    services.apply();
+    slices.update('x/s1', b);
+    applyAll(slices);
+  }
+  expect([...services.keys()]).toEqual([]);
+  expect(slices.endpointsOf('x/s').size).toBe(0);
 });

@@ -1,17 +1,13 @@
 import { expect, test } from 'vitest';
 import { describePlanChange } from '../../src/plan/describePlan.ts';
-import { make, tell } from '../proxy/given.ts';
+import { cluster } from './cluster.ts';
 
 const ONE = 'shop/web-1 of web 80 | 10.244.0.1 node-a';
 const NONE = 'shop/web-1 of web 80';
 
 /** What the second lines change, after the first. */
 function effects(before: readonly string[], after: readonly string[]): readonly string[] {
-  const { proxy } = make();
-  tell(proxy, ...before);
-  proxy.replan();
-  tell(proxy, ...after);
-  return proxy.replan().changes.flatMap(describePlanChange);
+  return cluster(...before).tell(...after).replan().flatMap(describePlanChange);
 }
 
 const WEB = 'shop/web NodePort 10.96.0.1 80@30080';

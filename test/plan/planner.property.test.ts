@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Ip } from '../../src/model/ip.ts';
 import { type Protocol, PROTOCOLS } from '../../src/model/objects.ts';
-import type { Plan } from '../../src/plan/types.ts';
+import type { Plan, ServicePortPlan } from '../../src/plan/types.ts';
 import { Cluster } from './cluster.ts';
 import { ip } from './given.ts';
 import { anyServiceLine, anySliceLine } from './anyCluster.ts';
@@ -65,6 +65,15 @@ test('after any number of changes', () => {
       expect(sorted(lived.planner)).toEqual(sorted(fresh.planner));
       expect(lived.planner.endpointCount).toBe(fresh.planner.endpointCount);
       expect(everyFrontend(lived.planner)).toEqual(everyFrontend(fresh.planner));
+      for (const address of ADDRESSES) {
+        if (address === undefined) continue;
+        const isThere = ({ frontends }: ServicePortPlan): boolean =>
+          frontends.some((frontend) => frontend.address === address);
+        const there = [...fresh.planner.servicePorts.values()].filter(isThere);
+        expect(new Set(Array.from(lived.planner.portsAt(address), ({ id }) => id))).toEqual(
+          new Set(there.map(({ id }) => id)),
+        );
+      }
     }),
   );
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { Claims, frontendKey } from '../../src/plan/claims.ts';
 import type { NodeView, PlanChange } from '../../src/plan/types.ts';
 import { Cluster, cluster } from './cluster.ts';
 import { ip, known, VIEW } from './given.ts';
@@ -84,7 +85,9 @@ describe('two services claim one address', () => {
     ['whoever came first', [YOUNG, OLD], 'x/old/TCP'],
     ['of one age, the first by name', [OLD, 'a/young 10.96.0.2 80 ext=1.1.1.1 born=1'], 'a/young/TCP'],
     ['across kinds', [OLD, 'a/young 10.96.0.2 80 lb=1.1.1.1 born=2'], 'x/old/TCP'],
-    ['a cluster IP is an address too', [OLD, 'a/young 1.1.1.1 80 born=0'], 'a/young/TCP'],
+    ['an age is better than none', ['a/x 10.96.0.1 80 ext=1.1.1.1', YOUNG], 'a/young/TCP'],
+    ['without ages, the first by name', ['x/b 10.96.0.1 80 ext=1.1.1.1', 'x/a 10.96.0.2 80 ext=1.1.1.1'], 'x/a/TCP'],
+    ['a cluster IP is not claimed away by an older one that names it', [OLD, 'a/young 1.1.1.1 80 born=2'], 'a/young/TCP'],
   ];
   test.each(table)('%s', (_, lines, expected) =>
     expect(owner(cluster(...lines), '1.1.1.1', 80)).toBe(expected),
@@ -127,6 +130,7 @@ describe('two services claim one address', () => {
       'b/oldest/TCP',
       ['+ b/oldest/TCP', '~ x/old/TCP'],
     ],
+    ['a younger one comes', 'b/youngest 10.96.0.3 80 ext=1.1.1.1 born=9', 'x/old/TCP', ['+ b/youngest/TCP']],
     ['both go', '- x/old\n- a/young', undefined, ['- a/young/TCP', '- x/old/TCP']],
     [
       'they change places',
@@ -140,6 +144,43 @@ describe('two services claim one address', () => {
     expect(ids(made.tell(lines).replan())).toEqual(changes);
     expect(owner(made, '1.1.1.1', 80)).toBe(expected);
   });
+});
+
+test('those who wait have it in the order of their age; who is gone does not', () => {
+  const line = (born: number): string => `x/s${born} 10.96.1.${born} 80 ext=1.1.1.1 born=${born}`;
+  const made = cluster(...[3, 1, 5, 2, 4].map(line));
+  expect([...made.planner.waitingFor(ip('1.1.1.1'), 'TCP', 80)].sort()).toEqual(
+    [2, 3, 4, 5].map((born) => `x/s${born}/TCP`),
+  );
+  made.tell('- x/s3').replan();
+  for (const born of [1, 2, 4, 5]) {
+    expect(owner(made, '1.1.1.1', 80)).toBe(`x/s${born}/TCP`);
+    made.tell(`- x/s${born}`).replan();
+  }
+  expect(owner(made, '1.1.1.1', 80)).toBeUndefined();
+});
+
+test('a claim costs the same however many wait, and going one after the other costs one sorting', () => {
+  let looks = 0;
+  const key = frontendKey(ip('1.1.1.1'), 'TCP', 80);
+  const claims = new Claims();
+  const claim = (number: number): void => {
+    claims.claim(key, {
+      id: `s${number}`,
+      isClusterIP: false,
+      get createdAt() {
+        looks++;
+        return number;
+      },
+    });
+  };
+  for (let number = 0; number < 1000; number++) claim(number);
+  expect(looks).toBeLessThanOrEqual(2 * 1000);
+  looks = 0;
+  for (let number = 0; number < 999; number++)
+    expect(claims.release(key, `s${number}`)).toBe(`s${number + 1}`);
+  // One sorting for all of them.
+  expect(looks).toBeLessThanOrEqual(2 * 1000 * 10);
 });
 
 describe('find', () => {

@@ -34,11 +34,6 @@ describe('a Service', () => {
   const rows: readonly Row[] = [
     ['name that begins with a digit', { metadata: { name: '3-tier', namespace: '1' } }, { name: '3-tier' }],
     [
-      'clusterIP with leading zeros',
-      withSpec({ clusterIP: '010.096.000.001' }),
-      { clusterIPs: { IPv4: '10.96.0.1' } },
-    ],
-    [
       'clusterIP, IPv4-mapped',
       withSpec({ clusterIP: '::ffff:10.96.0.1' }),
       { clusterIPs: { IPv4: '10.96.0.1' } },
@@ -70,25 +65,9 @@ describe('a Service', () => {
       { ports: [{ name: '', port: 80 }] },
     ],
     [
-      'ports: one number for two protocols',
-      withSpec({
-        ports: [
-          { name: 'a', port: 53 },
-          { name: 'b', port: 53, protocol: 'UDP' },
-        ],
-      }),
-      { ports: [{ name: 'a' }, { name: 'b' }] },
-    ],
-    [
       'ports: nodePort of a privileged number',
       withSpec({ ports: [{ port: 1, nodePort: 80 }] }),
       { ports: [{ nodePort: 80 }] },
-    ],
-    ['externalIPs: blank', withSpec({ externalIPs: ['', ' '] }), { externalIPs: [] }],
-    [
-      'externalIPs: leading zeros',
-      withSpec({ externalIPs: ['198.051.100.007'] }),
-      { externalIPs: ['198.51.100.7'] },
     ],
     [
       'externalIPs: stored before they were checked',
@@ -101,16 +80,7 @@ describe('a Service', () => {
       withSpec({ externalIPs: ['2001:db8::1'] }),
       { externalIPs: ['2001:db8::1'] },
     ],
-    ['ingress: a host name', withIngress({ hostname: 'lb.example' }), { loadBalancerIPs: [] }],
     ['ingress: blank', withIngress({ ip: '' }), { loadBalancerIPs: [] }],
-    ['ingress: a proxy', withIngress({ ip: '198.51.100.1', ipMode: 'Proxy' }), { loadBalancerIPs: [] }],
-    [
-      'ingress: a mode of later versions',
-      withIngress({ ip: '198.51.100.1', ipMode: 'Later' }),
-      { loadBalancerIPs: [] },
-      1,
-    ],
-    ['ingress: leading zeros', withIngress({ ip: '198.51.100.001' }), { loadBalancerIPs: ['198.51.100.1'] }],
     [
       'ingress: ports',
       withIngress({ ip: '198.51.100.1', ports: [{ port: 80, error: 'x' }] }),
@@ -143,12 +113,6 @@ describe('a Service', () => {
       { loadBalancerSourceRanges: ['10.0.0.0/8', '192.0.2.0/24', '10.9.0.0/16'] },
     ],
     ['source ranges: blank', withSpec({ loadBalancerSourceRanges: [''] }), { loadBalancerSourceRanges: [] }],
-    [
-      'source ranges: one bad',
-      withSpec({ loadBalancerSourceRanges: ['10.0.0.0/8', '10.0.0.1'] }),
-      { loadBalancerSourceRanges: ['10.0.0.0/8'] },
-      1,
-    ],
     [
       'affinity for a second',
       withSpec({ sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds: 1 } } }),
@@ -196,24 +160,9 @@ describe('an EndpointSlice', () => {
       { endpoints: [{ zoneHints: [''] }] },
     ],
     [
-      'no hints in a list of hints',
-      withEndpoint({ hints: { forZones: [], forNodes: null } }),
-      { endpoints: [{ zoneHints: [], nodeHints: [] }] },
-    ],
-    [
-      'a zone hint in capitals',
-      withEndpoint({ hints: { forZones: [{ name: 'Zone_A.1' }] } }),
-      { endpoints: [{ zoneHints: ['Zone_A.1'] }] },
-    ],
-    [
       'a node hint with dots',
       withEndpoint({ hints: { forNodes: [{ name: 'n1.example' }] } }),
       { endpoints: [{ nodeHints: ['n1.example'] }] },
-    ],
-    [
-      'conditions that nobody knows',
-      withEndpoint({ conditions: { ready: null } }),
-      { endpoints: [{ ready: true, serving: true, terminating: false }] },
     ],
     [
       'a hundred addresses',
@@ -230,60 +179,17 @@ describe('an EndpointSlice', () => {
       { endpoints: [{ addresses: ['::ffff:10.0.0.1'] }] },
       { endpoints: [{ ip: '10.0.0.1' }] },
     ],
-    [
-      'a multicast address',
-      { endpoints: [{ addresses: ['239.1.1.1'] }, { addresses: ['10.0.0.1'] }] },
-      { endpoints: [{ ip: '10.0.0.1' }] },
-      1,
-    ],
-    ['no endpoints', { endpoints: null }, { endpoints: [] }],
-    ['no ports', { ports: [] }, { ports: [] }],
     ['a port for all ports', { ports: [{ name: '', protocol: 'TCP' }, HTTP] }, { ports: [HTTP] }, 1],
-    ['port 0', { ports: [{ name: 'a', port: 0 }, HTTP] }, { ports: [HTTP] }, 1],
-    ['a negative port', { ports: [{ name: 'a', port: -1 }, HTTP] }, { ports: [HTTP] }, 1],
-    ['a port above all ports', { ports: [{ name: 'a', port: 2_147_483_647 }, HTTP] }, { ports: [HTTP] }, 1],
-    [
-      'a trigger time in odd form',
-      {
-        metadata: {
-          name: 'web-1',
-          labels: { 'kubernetes.io/service-name': 'web' },
-          annotations: { 'endpoints.kubernetes.io/last-change-trigger-time': 'soon' },
-        },
-      },
-      { triggerTime: undefined },
-      1,
-    ],
   ];
   it.each(named(rows))('$name', ({ row: [, parts, expected, warnings = 0] }) => {
     expectKept(projectEndpointSlice(slice(parts)), expected, warnings);
-  });
-
-  it.each(['Web_2.x', 'web.example', 'WEB', 'web'])('of the service label %j', (name) => {
-    const labels = { 'kubernetes.io/service-name': name };
-    const kind = projectEndpointSlice(slice({ metadata: { name: 'web-1', namespace: 'shop', labels } })).kind;
-    expect(kind).toBe(/^[a-z]+$/.test(name) ? 'object' : 'ignored');
   });
 });
 
 describe('a Node', () => {
   const node = (parts: object): unknown => ({ metadata: { name: 'n1' }, ...parts });
   const rows: readonly Row[] = [
-    [
-      'addresses of any text',
-      {
-        status: {
-          addresses: [
-            { type: 'InternalIP', address: 'n1.local' },
-            { type: 'ExternalIP', address: '203.0.113.7' },
-          ],
-        },
-      },
-      { ips: ['203.0.113.7'] },
-      1,
-    ],
     ['addresses of other types', { status: { addresses: [{ type: 'Carrier', address: '!' }] } }, { ips: [] }],
-    ['podCIDRs with host bits', { spec: { podCIDRs: ['10.244.1.7/024'] } }, { podCIDRs: ['10.244.1.0/24'] }],
     [
       'an empty zone',
       { metadata: { name: 'n1', labels: { 'topology.kubernetes.io/zone': '' } } },

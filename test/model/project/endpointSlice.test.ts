@@ -121,33 +121,17 @@ describe('a sound slice', () => {
     ['ports[0].port is 0', { ports: [{ name: 'a', port: 0 }] }, {}],
     ['endpoints[0].addresses is empty', { endpoints: [{ addresses: [] }] }, {}],
     ['endpoints[0].addresses is empty', { endpoints: [{}] }, {}],
-    ['endpoints[0].addresses[0] is empty', { endpoints: [{ addresses: [''] }] }, {}],
-    [
-      'endpoints[0].addresses[0] "x" is not an IP address',
-      { endpoints: [{ addresses: ['x', '10.0.0.1'] }] },
-      {},
-    ],
-    ['endpoints[0].addresses[0] fd00::1 is not IPv4', { endpoints: [{ addresses: ['fd00::1'] }] }, {}],
-    [
-      'endpoints[0].addresses[0] 127.1.2.3 is a loopback address',
-      { endpoints: [{ addresses: ['127.1.2.3'] }] },
-      {},
-    ],
-    [
-      'endpoints[0].addresses[0] 0.0.0.0 is the unspecified address',
-      { endpoints: [{ addresses: ['0.0.0.0'] }] },
-      {},
-    ],
-    [
-      'endpoints[0].addresses[0] 169.254.1.1 is a link-local address',
-      { endpoints: [{ addresses: ['169.254.1.1'] }] },
-      {},
-    ],
-    [
-      'endpoints[0].addresses[0] 239.1.1.1 is a multicast address',
-      { endpoints: [{ addresses: ['239.1.1.1'] }] },
-      {},
-    ],
+    ...[
+      ['[0] is empty', ''],
+      ['[0] "x" is not an IP address', 'x', '10.0.0.1'],
+      ['[0] fd00::1 is not IPv4', 'fd00::1'],
+      ['[0] 127.1.2.3 is a loopback address', '127.1.2.3'],
+      ['[0] 0.0.0.0 is the unspecified address', '0.0.0.0'],
+      ['[0] 169.254.1.1 is a link-local address', '169.254.1.1'],
+      ['[0] 239.1.1.1 is a multicast address', '239.1.1.1'],
+    ].map(
+      ([text, ...addresses]) => [`endpoints[0].addresses${text}`, { endpoints: [{ addresses }] }, {}] as const,
+    ),
   ])('is used without the part: %s', (expected, parts, metadata) => {
     const { slice, warnings } = read(parts, metadata);
     expect(warnings).toEqual([expect.stringMatching(new RegExp(`^${escapeRegExp(expected)} \\(expected`))]);

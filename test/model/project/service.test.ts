@@ -199,31 +199,6 @@ describe('a service that cannot be used', () => {
       { spec: { clusterIP: '127.0.0.1' } },
     ],
     ['spec.ports is empty (expected at least one port)', { spec: { ports: [] } }],
-    ['spec.ports[0].port is missing (expected a whole number from 1 to 65535)', { spec: { ports: [{}] } }],
-    [
-      'spec.ports[0].port 70000 is out of range (expected a whole number from 1 to 65535)',
-      { spec: { ports: [{ port: 70000 }] } },
-    ],
-    [
-      'spec.ports[0].port 0 is out of range (expected a whole number from 1 to 65535)',
-      { spec: { ports: [{ port: 0 }] } },
-    ],
-    [
-      'spec.ports[0].port "80" is not a whole number (expected a whole number from 1 to 65535)',
-      { spec: { ports: [{ port: '80' }] } },
-    ],
-    [
-      'spec.ports[0].port 80.5 is not a whole number (expected a whole number from 1 to 65535)',
-      { spec: { ports: [{ port: 80.5 }] } },
-    ],
-    [
-      'spec.ports[0].nodePort -1 is out of range (expected a whole number from 1 to 65535)',
-      { spec: { ports: [{ port: 80, nodePort: -1 }] } },
-    ],
-    [
-      'spec.ports[0].protocol "tcp" is not known (expected TCP, UDP or SCTP)',
-      { spec: { ports: [{ port: 80, protocol: 'tcp' }] } },
-    ],
     ['spec.ports is a map (expected a list)', { spec: { ports: { port: 80 } } }],
   ])('%s', (expected, parts) => {
     expect(problems(parts)).toEqual([expected]);
@@ -240,8 +215,6 @@ describe('a service that cannot be used', () => {
 });
 
 describe('a part that cannot be read costs that part only', () => {
-  const GOOD = { name: 'good', port: 7 };
-
   it.each<[string, RawService]>([
     [
       'spec.type "Loadbalancer" is not known; it counts as ClusterIP (expected ClusterIP, NodePort, LoadBalancer or ExternalName)',
@@ -250,34 +223,6 @@ describe('a part that cannot be read costs that part only', () => {
     [
       'spec.ports[0] is "80"; it is left out (expected a map)',
       { spec: { ports: ['80', { port: 1, name: 'one' }] } },
-    ],
-    [
-      'spec.ports[0].port is missing; this port is left out (expected a whole number from 1 to 65535)',
-      { spec: { ports: [{}, GOOD] } },
-    ],
-    [
-      'spec.ports[0].port 70000 is out of range; this port is left out (expected a whole number from 1 to 65535)',
-      { spec: { ports: [{ port: 70000 }, GOOD] } },
-    ],
-    [
-      'spec.ports[0].port 0 is out of range; this port is left out (expected a whole number from 1 to 65535)',
-      { spec: { ports: [{ port: 0 }, GOOD] } },
-    ],
-    [
-      'spec.ports[0].port "80" is not a whole number; this port is left out (expected a whole number from 1 to 65535)',
-      { spec: { ports: [{ port: '80' }, GOOD] } },
-    ],
-    [
-      'spec.ports[0].port 80.5 is not a whole number; this port is left out (expected a whole number from 1 to 65535)',
-      { spec: { ports: [{ port: 80.5 }, GOOD] } },
-    ],
-    [
-      'spec.ports[0].nodePort -1 is out of range; this port is left out (expected a whole number from 1 to 65535)',
-      { spec: { ports: [{ port: 80, nodePort: -1 }, GOOD] } },
-    ],
-    [
-      'spec.ports[0].protocol "tcp" is not known; this port is left out (expected TCP, UDP or SCTP)',
-      { spec: { ports: [{ port: 80, protocol: 'tcp' }, GOOD] } },
     ],
     [
       'spec.ports[1].name "a" is taken by ports[0]; this port is left out (expected one of its own for each TCP port)',
@@ -329,6 +274,22 @@ describe('a part that cannot be read costs that part only', () => {
     ],
   ])('%s', (expected, parts) => {
     expect(read(parts).warnings).toEqual([expected]);
+  });
+
+  const NUMBER = 'expected a whole number from 1 to 65535';
+  it.each([
+    ['port is missing', {}, NUMBER],
+    ['port 70000 is out of range', { port: 70000 }, NUMBER],
+    ['port 0 is out of range', { port: 0 }, NUMBER],
+    ['port "80" is not a whole number', { port: '80' }, NUMBER],
+    ['port 80.5 is not a whole number', { port: 80.5 }, NUMBER],
+    ['nodePort -1 is out of range', { port: 80, nodePort: -1 }, NUMBER],
+    ['protocol "tcp" is not known', { port: 80, protocol: 'tcp' }, 'expected TCP, UDP or SCTP'],
+  ])('a port of which %s; alone, it makes the service unusable', (problem, port, expected) => {
+    expect(read({ spec: { ports: [port, { name: 'good', port: 7 }] } }).warnings).toEqual([
+      `spec.ports[0].${problem}; this port is left out (${expected})`,
+    ]);
+    expect(problems({ spec: { ports: [port] } })).toEqual([`spec.ports[0].${problem} (${expected})`]);
   });
 
   it('and has no more problems told than anybody reads', () => {
