@@ -149,13 +149,10 @@ test('a time stamp alone is no change of endpoints', () => {
 test('services and slices that are deleted are forgotten', () => {
   const services = new ServiceTracker('IPv4');
   const slices = new EndpointTracker('IPv4', 'node-a');
-  for (const [a, b] of [
-    [service('x/s 10.96.0.1 80'), slice(ONE)],
-    [undefined, undefined],
-  ]) {
-    services.update('x/s', a);
+  for (const isThere of [true, false]) {
+    services.update('x/s', isThere ? service('x/s 10.96.0.1 80') : undefined);
     services.apply();
-    slices.update('x/s1', b);
+    slices.update('x/s1', isThere ? slice(ONE) : undefined);
     applyAll(slices);
   }
   expect([...services.keys()]).toEqual([]);

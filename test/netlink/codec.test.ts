@@ -1,27 +1,22 @@
+/** Messages and attributes: there and back, their bounds, and what is refused or passed over. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isJunctionError } from '../../src/errors.ts';
-import {
-  MessageWriter,
-  NLM_F_ACK,
-  NLM_F_REQUEST,
-  decodeErrno,
-  decodeMessages,
-} from '../../src/netlink/codec.ts';
-import { decodeText, u16be, u32, u32be, u64be, u8 } from '../../src/netlink/kinds.ts';
+import { type Cidr, type Ip, parseCidr, parseIp } from '../../src/model/ip.ts';
+import { MessageWriter, decodeErrno, decodeMessages } from '../../src/netlink/codec.ts';
+import { decodeFlow } from '../../src/netlink/conntrack.ts';
+import { decodeFamilyId } from '../../src/netlink/genetlink.ts';
+import { type IpsetEntry, type IpsetType, decodeRevision, writeEntry } from '../../src/netlink/ipset.ts';
+import { decodeDestination, decodeService } from '../../src/netlink/ipvs.ts';
+import { u16be, u32, u32be, u64be, u8 } from '../../src/netlink/kinds.ts';
+import { decodeAddress, decodeLink } from '../../src/netlink/rtnetlink.ts';
+import { requestHex, unhex } from '../system/support/bytes.ts';
 import { decodeAttributes, decodeU32be, decodeU64be } from './support/attributes.ts';
-import { decodeNfacct, getNfacct, newNfacct } from '../../src/netlink/nfacct.ts';
-import type { NetlinkRequest } from '../../src/netlink/socket.ts';
+import { FLOW } from './support/golden.ts';
+import { decodeEntry, decodeIpset } from './support/readers.ts';
 
-const hex = (bytes: Uint8Array): string =>
-  Buffer.from(bytes)
-    .toString('hex')
-    .replace(/(.{8})(?=.)/g, '$1 ');
-const unhex = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text.replaceAll(/\s/g, ''), 'hex'));
-const encode = ({ type, flags, payload }: NetlinkRequest): Uint8Array =>
-  new MessageWriter(8)
-    .message({ type, flags: flags | NLM_F_REQUEST | NLM_F_ACK, sequence: 1 }, payload)
-    .finish();
+const ip = (text: string): Ip => parseIp(text) ?? ('' as Ip);
+const net = (text: string): Cidr => parseCidr(text) ?? ('' as Cidr);
 
 function codeOf(act: () => unknown): unknown {
   try {
@@ -32,45 +27,19 @@ function codeOf(act: () => unknown): unknown {
   }
 }
 
-/** For little-endian machines, which is where these tests run. */
-describe('golden bytes', () => {
-  it('nfacct add drops', () => {
-    expect(hex(encode(newNfacct('drops')))).toBe(
-      [
-        '20000000 00070506 01000000 00000000', // 32 bytes, ACCT NEW, request ack excl create, sequence 1
-        '00000000', //                            nfgenmsg: any family
-        '0a000100 64726f70 73000000', //          NAME "drops", padded
-      ].join(' '),
-    );
-  });
-
-  it('nfacct get drops', () => {
-    expect(hex(encode(getNfacct('drops')))).toBe(
-      '20000000 01070500 01000000 00000000 00000000 0a000100 64726f70 73000000',
-    );
-  });
-
-  it('the answer to nfacct get', () => {
-    const payload = unhex(`00000000 0a000100 64726f70 73000000
-      0c000200 00000000 00000003 0c000300 00000000 000000fc 08000400 00000001`);
-    expect(decodeNfacct(payload)).toEqual({ name: 'drops', packets: 3n, bytes: 252n });
-  });
-
-  it('nested and numeric attributes', () => {
-    const writer = new MessageWriter().message({ type: 0x0a00, flags: 1, sequence: 2 }, (message) =>
-      message.nested(1, (inner) => {
-        u8.write(inner, 1, 6);
-        u16be.write(inner, 2, 80);
-        u32be.write(inner, 3, 1);
-        u32.write(inner, 4, 1);
-        u64be.write(inner, 5, 2n);
-      }),
-    );
-    expect(hex(writer.finish())).toBe(
-      '40000000 000a0100 02000000 00000000 30000180 05000100 06000000 06000200 00500000 ' +
-        '08000300 00000001 08000400 01000000 0c000500 00000000 00000002',
-    );
-  });
+it('nested and numeric attributes, in bytes', () => {
+  const payload = (writer: MessageWriter): MessageWriter =>
+    writer.nested(1, (inner) => {
+      u8.write(inner, 1, 6);
+      u16be.write(inner, 2, 80);
+      u32be.write(inner, 3, 1);
+      u32.write(inner, 4, 1);
+      u64be.write(inner, 5, 2n);
+    });
+  expect(requestHex({ type: 0x0a00, flags: 1, payload })).toBe(
+    '40000000 000a0100 01000000 00000000 30000180 05000100 06000000 06000200 00500000 ' +
+      '08000300 00000001 08000400 01000000 0c000500 00000000 00000002',
+  );
 });
 
 describe('what was written is read back', () => {
@@ -96,6 +65,35 @@ describe('what was written is read back', () => {
       ),
     );
   });
+
+  const anyIp = fc.oneof(fc.ipV4(), fc.constantFrom('fd00::1', '2001:db8::', '::')).map(ip);
+  const ipPort = {
+    ip: anyIp,
+    protocol: fc.constantFrom('TCP' as const, 'UDP' as const, 'SCTP' as const),
+    port: fc.nat(65_535),
+  };
+  const anyNet = fc
+    .tuple(fc.ipV4(), fc.integer({ min: 1, max: 32 }))
+    .map(([address, bits]) => net(`${address}/${bits}`));
+  const entries: fc.Arbitrary<IpsetEntry> = fc.oneof(
+    fc.record({ type: fc.constant('hash:ip' as const), ip: anyIp }),
+    fc.record({ type: fc.constant('bitmap:port' as const), port: fc.nat(65_535) }),
+    fc.record({ type: fc.constant('hash:ip,port' as const), ...ipPort }),
+    fc.record({ type: fc.constant('hash:ip,port,ip' as const), ...ipPort, secondIp: anyIp }),
+    fc.record({ type: fc.constant('hash:ip,port,net' as const), ...ipPort, net: anyNet }),
+  );
+
+  it('entries of every type of set', () => {
+    fc.assert(
+      fc.property(entries, (entry) => {
+        const bytes = new MessageWriter()
+          .message({ type: 1, flags: 0, sequence: 1 }, (writer) => writeEntry(writer, entry))
+          .finish();
+        const [message] = decodeMessages(bytes);
+        expect(decodeEntry(entry.type, message?.payload ?? new Uint8Array())).toEqual(entry);
+      }),
+    );
+  });
 });
 
 describe('bounds', () => {
@@ -109,7 +107,12 @@ describe('bounds', () => {
     );
   });
 
-  it.each([
+  const address = '0c000180 08000140 0a000001';
+  const entry = (type: IpsetType, text: string) => () => decodeEntry(type, unhex(text));
+  const SERVICE_KEY = `06000100 02000000 06000200 06000000
+    14000300 0a000001 00000000 00000000 00000000 06000400 00500000`;
+
+  it.each<[what: string, act: () => unknown]>([
     [
       'a message longer than the datagram',
       () => decodeMessages(unhex('18000000 02000000 00000000 00000000')),
@@ -125,13 +128,74 @@ describe('bounds', () => {
       'an attribute that is too long to write',
       () => new MessageWriter().attribute(1, new Uint8Array(0x10000)),
     ],
-  ])('%s', (_, act) => {
+    ['a link without a name', () => decodeLink(new Uint8Array(16))],
+    ['an address of a link without one', () => decodeAddress(unhex('02200000 07000000'))],
+    [
+      'an IPv4 address of a link of 16 bytes',
+      () => decodeAddress(unhex(`02200000 07000000 14000100 ${'00'.repeat(16)}`)),
+    ],
+    ['an entry without an address', entry('hash:ip', '')],
+    ['an entry with an address of neither family', entry('hash:ip', '0c000180 08000340 0a000001')],
+    ['an entry with a short address', entry('hash:ip', '0a000180 06000140 0a000000')],
+    ['an entry without a port', entry('hash:ip,port', `${address} 05000700 06000000`)],
+    ['an entry without a protocol', entry('hash:ip,port', `${address} 06000440 00500000`)],
+    [
+      'an entry with a protocol of no service',
+      entry('hash:ip,port', `${address} 06000440 00500000 05000700 01000000`),
+    ],
+    [
+      'an entry without a second address',
+      entry('hash:ip,port,ip', `${address} 06000440 00500000 05000700 06000000`),
+    ],
+    [
+      'an entry with a prefix that is too long',
+      entry(
+        'hash:ip,port,net',
+        `${address} 06000440 00500000 05000700 06000000 0c001480 08000140 c0000200 05001500 21000000`,
+      ),
+    ],
+    ['an entry with a port of four bytes', entry('bitmap:port', '08000440 00000050')],
+    ['entries before their set', () => decodeIpset([{ payload: unhex('02000000 06000200 41000000') }])],
+    ['a type of set without a revision', () => decodeRevision(unhex('02000000'))],
+    ['a virtual server without attributes', () => decodeService(unhex('01010000'))],
+    ['a virtual server without a scheduler', () => decodeService(unhex(`01010000 30000180 ${SERVICE_KEY}`))],
+    [
+      'a netmask with holes',
+      () =>
+        decodeService(
+          unhex(`01010000 54000180 ${SERVICE_KEY} 07000600 72720000 0c000700 03000000 ffffffff
+            08000800 302a0000 08000900 ff00ff00`),
+        ),
+    ],
+    [
+      'a real server of no family',
+      () =>
+        decodeDestination(
+          unhex(`05010000 2c000280 14000100 0a010001 00000000 00000000 00000000
+            06000200 1f900000 08000700 02000000 08000800 05000000`),
+        ),
+    ],
+    ['a family without a number', () => decodeFamilyId(unhex('01020000'))],
+  ])('%s is refused', (_, act) => {
     expect(act).toThrow(expect.objectContaining({ code: 'NETLINK_MALFORMED' }));
   });
+
+  const tcp = unhex(FLOW);
+  tcp[36] = 6;
+  it.each([
+    ['an address of another family', decodeAddress(unhex('2d080000 01000000 05000200 08000000'))],
+    ['a flow of TCP', decodeFlow(tcp)],
+    ['a flow in a zone', decodeFlow(unhex(`${FLOW} 06001200 00070000`))],
+    [
+      'a virtual server for a firewall mark',
+      decodeService(
+        unhex(`01010000 38000180 06000100 02000000 08000500 07000000
+          07000600 72720000 0c000700 03000000 ffffffff 08000800 302a0000 08000900 ffffffff`),
+      ),
+    ],
+  ])('%s is not ours to read', (_, read) => expect(read).toBeUndefined());
 
   it('the last attribute may lack its padding', () => {
     expect(decodeAttributes(unhex('0500010041'))).toHaveLength(1);
   });
-
-  it('a string may lack its end', () => expect(decodeText(unhex('4142'))).toBe('AB'));
 });

@@ -7,7 +7,10 @@ const NONE = 'shop/web-1 of web 80';
 
 /** What the second lines change, after the first. */
 function effects(before: readonly string[], after: readonly string[]): readonly string[] {
-  return cluster(...before).tell(...after).replan().flatMap(describePlanChange);
+  return cluster(...before)
+    .tell(...after)
+    .replan()
+    .flatMap(describePlanChange);
 }
 
 const WEB = 'shop/web NodePort 10.96.0.1 80@30080';

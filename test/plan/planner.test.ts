@@ -86,8 +86,16 @@ describe('two services claim one address', () => {
     ['of one age, the first by name', [OLD, 'a/young 10.96.0.2 80 ext=1.1.1.1 born=1'], 'a/young/TCP'],
     ['across kinds', [OLD, 'a/young 10.96.0.2 80 lb=1.1.1.1 born=2'], 'x/old/TCP'],
     ['an age is better than none', ['a/x 10.96.0.1 80 ext=1.1.1.1', YOUNG], 'a/young/TCP'],
-    ['without ages, the first by name', ['x/b 10.96.0.1 80 ext=1.1.1.1', 'x/a 10.96.0.2 80 ext=1.1.1.1'], 'x/a/TCP'],
-    ['a cluster IP is not claimed away by an older one that names it', [OLD, 'a/young 1.1.1.1 80 born=2'], 'a/young/TCP'],
+    [
+      'without ages, the first by name',
+      ['x/b 10.96.0.1 80 ext=1.1.1.1', 'x/a 10.96.0.2 80 ext=1.1.1.1'],
+      'x/a/TCP',
+    ],
+    [
+      'a cluster IP is not claimed away by an older one that names it',
+      [OLD, 'a/young 1.1.1.1 80 born=2'],
+      'a/young/TCP',
+    ],
   ];
   test.each(table)('%s', (_, lines, expected) =>
     expect(owner(cluster(...lines), '1.1.1.1', 80)).toBe(expected),

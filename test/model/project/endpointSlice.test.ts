@@ -110,7 +110,7 @@ describe('a sound slice', () => {
     expect(read({ ports: null, endpoints: null }).slice).toMatchObject({ ports: [], endpoints: [] });
   });
 
-  it.each([
+  it.each<readonly [problem: string, parts: object, metadata: object]>([
     [
       'metadata.annotations.endpoints.kubernetes.io/last-change-trigger-time "now" is not a time',
       {},
@@ -130,7 +130,8 @@ describe('a sound slice', () => {
       ['[0] 169.254.1.1 is a link-local address', '169.254.1.1'],
       ['[0] 239.1.1.1 is a multicast address', '239.1.1.1'],
     ].map(
-      ([text, ...addresses]) => [`endpoints[0].addresses${text}`, { endpoints: [{ addresses }] }, {}] as const,
+      ([text, ...addresses]) =>
+        [`endpoints[0].addresses${text}`, { endpoints: [{ addresses }] }, {}] as const,
     ),
   ])('is used without the part: %s', (expected, parts, metadata) => {
     const { slice, warnings } = read(parts, metadata);

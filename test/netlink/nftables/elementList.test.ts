@@ -4,17 +4,13 @@ import { decodeAttributes } from '../support/attributes.ts';
 import { ipBytes, rangeOf, writeIp } from '../../../src/netlink/inet.ts';
 import { ElementList } from '../../../src/netlink/nftables/elementList.ts';
 import { type SetElement, decodeElements, elementList } from '../../../src/netlink/nftables/elements.ts';
-import { newElements } from './support/messages.ts';
-import { MessageWriter, decodeMessages } from '../../../src/netlink/codec.ts';
+import { sent } from './support/messages.ts';
 import { type Cidr, type Ip, parseCidr, parseIp } from '../../../src/model/ip.ts';
 import { unhex } from '../../system/support/bytes.ts';
 
-function read(list: ElementList): readonly SetElement[] {
-  return newElements({ kind: 'addElements', family: 'ip', table: 't', set: 's', elements: list }).flatMap(
-    ({ type, flags, payload }) => {
-      const writer = new MessageWriter().message({ type, flags, sequence: 1 }, payload);
-      return decodeMessages(writer.finish()).flatMap((message) => decodeElements(message.payload).elements);
-    },
+function read(elements: ElementList): readonly SetElement[] {
+  return sent({ kind: 'addElements', family: 'ip', table: 't', set: 's', elements }).flatMap(
+    (payload) => decodeElements(payload).elements,
   );
 }
 

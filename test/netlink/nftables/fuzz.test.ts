@@ -1,46 +1,154 @@
-/** Bytes that no kernel would send, for the decoders of nftables. */
+/** Bytes that a kernel sent, and bytes that none would send, for the decoders of nftables. */
+import { expect, test } from 'vitest';
 import { MessageWriter } from '../../../src/netlink/codec.ts';
 import { decodeChain, decodeRule, decodeSet, decodeTable } from '../../../src/netlink/nftables/objects.ts';
-import { decodeElements } from '../../../src/netlink/nftables/elements.ts';
+import { decodeElements, type SetElement } from '../../../src/netlink/nftables/elements.ts';
 import { decodeExpression } from '../../../src/netlink/nftables/expressions.ts';
-import { decodeGeneration } from '../../../src/netlink/nftables/message.ts';
 import { decodeNotification } from '../../../src/netlink/nftables/notifications.ts';
-import { decodeComment } from '../../../src/netlink/nftables/message.ts';
+import { decodeComment, decodeGeneration } from '../../../src/netlink/nftables/message.ts';
 import { RuleDigester } from '../../../src/netlink/nftables/ruleDigest.ts';
+import { propertiesOf, type SetSpec } from '../../../src/netlink/nftables/setSpec.ts';
 import { unhex } from '../../system/support/bytes.ts';
-import { type Decoder, fuzz } from '../support/fuzz.ts';
+import { type Decoder, decoder, fuzz } from '../support/fuzz.ts';
 import { GOLDEN_EXPRESSIONS } from './support/expressions.ts';
 import * as golden from './support/golden.ts';
-
-const decoder = (name: string, decode: Decoder['decode'], bytes: Uint8Array): Decoder => ({
-  name,
-  decode,
-  golden: bytes,
-});
 
 /** The expressions of a rule. */
 const RULE = GOLDEN_EXPRESSIONS.slice(0, 3)
   .reduce((writer, { bytes }) => writer.attribute(1, bytes), new MessageWriter(256, 0))
   .finish();
 
+const PLACE = { family: 'ip', table: 't' } as const;
+
+/** What a kernel says, and what it means. */
 const DECODERS: readonly Decoder[] = [
-  decoder('a table', decodeTable, golden.TABLE),
-  decoder('a base chain', decodeChain, golden.BASE_CHAIN),
-  decoder('a plain chain', decodeChain, golden.PLAIN_CHAIN),
-  decoder('a rule', decodeRule, golden.RULE),
-  decoder('a map', decodeSet, golden.MAP),
-  decoder('a set of concatenated intervals', decodeSet, golden.CONCATENATED_INTERVALS),
-  decoder('a dynamic map', decodeSet, golden.DYNAMIC_MAP),
-  decoder('an element of a map', decodeElements, golden.MAP_ELEMENT),
-  decoder('an element that is a range', decodeElements, golden.RANGE_ELEMENT),
-  decoder('an element with a verdict', decodeElements, golden.VERDICT_ELEMENT),
-  decoder('elements that are intervals', decodeElements, golden.INTERVAL_ELEMENTS),
-  decoder('an element with a time-out', decodeElements, golden.TIMED_ELEMENT),
-  decoder('a generation', decodeGeneration, golden.GENERATION),
+  decoder('a table', decodeTable, golden.TABLE, {
+    family: 'ip',
+    name: 't',
+    handle: 1n,
+    flags: 0,
+    isDormant: false,
+    objects: 7,
+    comment: 'mine',
+  }),
+  decoder('a base chain', decodeChain, golden.BASE_CHAIN, {
+    ...PLACE,
+    name: 'a',
+    handle: 1n,
+    base: { type: 'nat', hook: 'prerouting', priority: -100, policy: 'accept' },
+    isBase: true,
+    references: 1,
+  }),
+  decoder('a plain chain', decodeChain, golden.PLAIN_CHAIN, {
+    ...PLACE,
+    name: 'b',
+    handle: 2n,
+    isBase: false,
+    references: 2,
+    comment: 'plain',
+  }),
+  decoder('a rule', decodeRule, golden.RULE, {
+    ...PLACE,
+    chain: 'a',
+    handle: 8n,
+    expressions: [
+      { kind: 'payload', base: 'network', offset: 16, bytes: 4, into: 1 },
+      { kind: 'lookup', set: 'cidrs', from: 1 },
+      { kind: 'verdict', verdict: 'goto', chain: 'b' },
+    ],
+    comment: 'why',
+  }),
+  decoder('a map', decodeSet, golden.MAP, {
+    ...PLACE,
+    handle: 3n,
+    count: 1,
+    ...declared({
+      name: 'any-3',
+      key: { typeof: ['ip daddr', 'meta l4proto', 'th dport', 'numgen random mod 3'] },
+      data: { typeof: ['ip daddr', 'th dport'] },
+      counter: true,
+      comment: 'pool',
+    }),
+  }),
+  decoder('a set of concatenated intervals', decodeSet, golden.CONCATENATED_INTERVALS, {
+    ...PLACE,
+    handle: 4n,
+    count: 1,
+    ...declared({ name: 'allowed', key: { type: ['ipv4_addr', 'inet_service'] }, flags: ['interval'] }),
+  }),
+  decoder('a dynamic map', decodeSet, golden.DYNAMIC_MAP, {
+    ...PLACE,
+    handle: 7n,
+    ...declared({
+      name: 'aff',
+      key: { type: ['ipv4_addr'] },
+      data: { type: ['inet_service'] },
+      flags: ['dynamic', 'timeout'],
+      size: 10,
+      timeoutMs: 3_600_000,
+    }),
+  }),
+  decoder('an element of a map', decodeElements, golden.MAP_ELEMENT, {
+    ...PLACE,
+    set: 'any-3',
+    elements: [
+      {
+        key: unhex('0a600001 06000000 01bb0000 02000000'),
+        data: unhex('0a000003 192b0000'),
+        counter: { packets: 0n, bytes: 0n },
+        comment: 'default/kubernetes',
+      },
+    ],
+  }),
+  decoder('an element that is a range', elementsOf, golden.RANGE_ELEMENT, [
+    { key: unhex('0a000000 00500000'), keyEnd: unhex('0affffff 00500000') },
+  ]),
+  decoder('an element with a verdict', elementsOf, golden.VERDICT_ELEMENT, [
+    { key: unhex('0a600002'), verdict: { verdict: 'goto', chain: 'b' }, comment: 'dns' },
+  ]),
+  decoder('elements that are intervals', elementsOf, golden.INTERVAL_ELEMENTS, [
+    { key: unhex('0b000000'), isIntervalEnd: true },
+    { key: unhex('0a000000') },
+    { key: unhex('00000000'), isIntervalEnd: true },
+  ]),
+  decoder('an element with a time-out', elementsOf, golden.TIMED_ELEMENT, [
+    { key: unhex('0a000001'), data: unhex('0050'), timeoutMs: 180_000, expiresMs: 179_996 },
+  ]),
+  decoder('a generation', decodeGeneration, golden.GENERATION, {
+    id: 2,
+    processId: 0x57b0,
+    processName: 'nft',
+  }),
   decoder('news', (payload) => decodeNotification({ type: (10 << 8) | 6, payload }), golden.RULE),
   decoder('a rule, by its digest', (bytes) => [new RuleDigester().digest(bytes)], RULE),
-  decoder('a comment', (bytes) => [decodeComment(bytes)], unhex('0005 6d696e6500')),
-  ...GOLDEN_EXPRESSIONS.map(({ line, bytes }) => decoder(line, decodeExpression, bytes)),
+  decoder('a comment', (bytes) => [decodeComment(bytes)], unhex('0005 6d696e6500'), ['mine']),
+  ...GOLDEN_EXPRESSIONS.map(({ line, bytes, value }) => decoder(line, decodeExpression, bytes, value)),
 ];
 
+function declared(spec: SetSpec): object {
+  return { ...propertiesOf(spec), name: spec.name, comment: spec.comment };
+}
+
+function elementsOf(payload: Uint8Array): readonly SetElement[] {
+  return decodeElements(payload).elements;
+}
+
 fuzz(DECODERS);
+
+test.each([
+  [0, 'new table', golden.TABLE],
+  [2, 'deleted table', golden.TABLE],
+  [3, 'new chain', golden.BASE_CHAIN],
+  [5, 'deleted chain', golden.PLAIN_CHAIN],
+  [6, 'new rule', golden.RULE],
+  [8, 'deleted rule', golden.RULE],
+  [9, 'new set', golden.MAP],
+  [11, 'deleted set', golden.MAP],
+  [12, 'new elements', golden.MAP_ELEMENT],
+  [14, 'deleted elements', golden.MAP_ELEMENT],
+  [15, 'new generation', golden.GENERATION],
+  [18, 'other', golden.TABLE],
+])('news, operation %i: %s', (operation, kind, payload) => {
+  expect(decodeNotification({ type: (10 << 8) | operation, payload }).kind).toBe(kind);
+  expect(decodeNotification({ type: (1 << 8) | operation, payload })).toEqual({ kind: 'other' });
+});

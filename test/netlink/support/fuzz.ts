@@ -2,12 +2,24 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isJunctionError } from '../../../src/errors.ts';
+import { unhex } from '../../system/support/bytes.ts';
 
 export interface Decoder {
   readonly name: string;
   readonly decode: (bytes: Uint8Array) => unknown;
   /** What it reads when all is well. */
   readonly golden: Uint8Array;
+  /** As what, where that is known. */
+  readonly value?: unknown;
+}
+
+export function decoder(
+  name: string,
+  decode: Decoder['decode'],
+  golden: Uint8Array | string,
+  value?: unknown,
+): Decoder {
+  return { name, decode, golden: typeof golden === 'string' ? unhex(golden) : golden, value };
 }
 
 /** Exactly as long, so that reading beyond the end cannot go unseen. */
@@ -25,9 +37,9 @@ const OUTCOMES = expect.toBeOneOf(['answered', 'malformed']) as unknown;
 /** Tests of each decoder, whatever it decodes. */
 export function fuzz(decoders: readonly Decoder[]): void {
   describe.each(decoders)('$name', (decoder) => {
-    const { golden, decode } = decoder;
+    const { golden, decode, value = expect.anything() as unknown } = decoder;
 
-    it('reads what is well', () => expect(decode(golden)).toBeDefined());
+    it('reads what is well', () => expect(decode(golden)).toEqual(value));
 
     it('survives every truncation', () => {
       for (let length = 0; length <= golden.length; length++)

@@ -14,15 +14,20 @@ import {
 import { decodeFlow } from '../../../src/netlink/conntrack.ts';
 import { decodeFamilyId } from '../../../src/netlink/genetlink.ts';
 import { decodeIp } from '../../../src/netlink/inet.ts';
-import { IPSET_TYPES, decodeRevision } from '../../../src/netlink/ipset.ts';
+import { IPSET_TYPES, decodeRevision, decodeSetType } from '../../../src/netlink/ipset.ts';
 import { decodeEntry, decodeIpset, findFamily, listSetHeaders, readInfo, readTimeouts } from './readers.ts';
-import { decodeDestination, decodeService } from '../../../src/netlink/ipvs.ts';
+import {
+  decodeDestination,
+  decodeDestinationCounters,
+  decodeService,
+  decodeServiceCounters,
+} from '../../../src/netlink/ipvs.ts';
 import { decodeNfacct } from '../../../src/netlink/nfacct.ts';
 import { decodeGeneration } from '../../../src/netlink/nftables/message.ts';
 import { ReplyReader, NetlinkSocket } from '../../../src/netlink/socket.ts';
 import { endsAnswer } from '../../../src/netlink/exchange.ts';
 import { unhex } from '../../system/support/bytes.ts';
-import type { Decoder } from './fuzz.ts';
+import { type Decoder, decoder } from './fuzz.ts';
 import { KernelPeer, acknowledge, done, object } from './kernelPeer.ts';
 
 const LINK = `00000403 02000000 49000100 00000000 0a000300 76697030 00000000
@@ -46,7 +51,8 @@ const DESTINATION = `05010000 48000280 14000100 0a010001 00000000 00000000 00000
   06000b00 02000000 08000300 03000000 08000400 01000000 08000700 02000000 08000800 05000000`;
 const TIMEOUTS = '0e010000 08000400 84030000 08000500 78000000 08000600 2c010000';
 const INFO = '0f010000 08000100 01020100 08000200 00100000';
-const FLOW = `02000000
+/** From a 6.18 kernel: of 10.244.1.12:40000 to 10.96.1.1:53, sent on to 10.244.2.11:8053. */
+export const FLOW = `02000000
   34000180 14000180 080001000af4010c 080002000a600101 1c000280 0500010011000000 060002009c400000 0600030000350000
   34000280 14000180 080001000af4020b 080002000af4010c 1c000280 0500010011000000 060002001f750000 060003009c400000
   0800030000000028 0800070000000078 08000c0012345678 08000b0000000001`;
@@ -59,15 +65,11 @@ const FLOW_6 = `0a000000
 const COUNTER = `00000000 0a000100 64726f70 73000000
   0c000200 00000000 00000003 0c000300 00000000 000000fc 08000400 00000001`;
 const GENERATION = '00000000 08000100 00000007';
+/** STATS64 { CONNS 3, INPKTS 15 } */
+const COUNTED = '1c000c80 0c000100 03000000 00000000 0c000200 0f000000 00000000';
 /** Two messages: an acknowledgement, and a refusal with the request that it refuses. */
 const DATAGRAM = `24000000 02000000 01000000 00000000 00000000 10000000 10000000 01000000 00000000
   24000000 02000000 02000000 00000000 f0ffffff 10000000 10000000 02000000 00000000`;
-
-const decoder = (name: string, decode: Decoder['decode'], golden: string): Decoder => ({
-  name,
-  decode,
-  golden: unhex(golden),
-});
 
 /** For what is decoded where it is asked for: the kernel answers these bytes. */
 function asked(payload: Uint8Array): NetlinkSocket {
@@ -84,35 +86,112 @@ export const DECODERS: readonly Decoder[] = [
   decoder('the end of an answer', (bytes) => endsAnswer(bytes, 2), DATAGRAM),
   decoder('a reply', readReply, DATAGRAM),
   decoder('attributes', decodeAttributes, ENTRY),
-  decoder('an acknowledgement', decodeErrno, '00000000 10000000 10000000 01000000 00000000'),
-  decoder('a string', decodeText, '76697030 00'),
-  decoder('8 bits', decodeU8, '01'),
-  decoder('16 bits', decodeU16, '0100'),
-  decoder('16 bits, big endian', decodeU16be, '0001'),
-  decoder('32 bits', decodeU32, '01000000'),
-  decoder('32 bits, big endian', decodeU32be, '00000001'),
-  decoder('64 bits, big endian', decodeU64be, '00000000 00000001'),
-  decoder('an IPv4 address', decodeIp, '0a000001'),
-  decoder('an IPv6 address', decodeIp, 'fd000000 00000000 00000000 00000001'),
-  decoder('a link', decodeLink, LINK),
-  decoder('an address of a link', decodeAddress, ADDRESS_4),
-  decoder('an IPv6 address of a link', decodeAddress, ADDRESS_6),
-  decoder('a route', decodeIsLocal, '02200000 ff020002 00000000 08000100 0a600001'),
-  decoder('a set', (payload) => decodeIpset([{ payload }]), SET),
+  decoder('an acknowledgement', decodeErrno, 'f0ffffff 10000000 10000000 01000000 00000000', 16),
+  decoder('a string', decodeText, '76697030 00', 'vip0'),
+  decoder('a string without its end', decodeText, '4142', 'AB'),
+  decoder('8 bits', decodeU8, '01', 1),
+  decoder('16 bits', decodeU16, '0100', 1),
+  decoder('16 bits, big endian', decodeU16be, '0001', 1),
+  decoder('32 bits', decodeU32, '01000000', 1),
+  decoder('32 bits, big endian', decodeU32be, '00000001', 1),
+  decoder('64 bits, big endian', decodeU64be, '00000000 00000001', 1n),
+  decoder('an IPv4 address', decodeIp, '0a000001', '10.0.0.1'),
+  decoder('an IPv6 address', decodeIp, 'fd000000 00000000 00000000 00000001', 'fd00::1'),
+  decoder('a link', decodeLink, LINK, { index: 2, name: 'vip0', kind: 'dummy', flags: 0x10049 }),
+  decoder('a link of no kind', decodeLink, '00000403 01000000 49000100 00000000 07000300 6c6f0000', {
+    index: 1,
+    name: 'lo',
+    kind: undefined,
+    flags: 0x10049,
+  }),
+  decoder('an address of a link', decodeAddress, ADDRESS_4, {
+    linkIndex: 7,
+    ip: '10.96.0.1',
+    family: 'IPv4',
+    prefix: 32,
+    scope: 'global',
+  }),
+  decoder('an IPv6 address of a link', decodeAddress, ADDRESS_6, {
+    linkIndex: 7,
+    ip: 'fd00::1',
+    family: 'IPv6',
+    prefix: 128,
+    scope: 'global',
+  }),
+  decoder('a route', decodeIsLocal, '02200000 ff020002 00000000 08000100 0a600001', true),
+  decoder('a set', (payload) => decodeIpset([{ payload }]), SET, {
+    name: 'A',
+    type: 'hash:ip',
+    revision: 5,
+    family: 'IPv4',
+    hashSize: 1024,
+    maxElements: 65_536,
+    references: 1,
+    elements: 2,
+    entries: [{ type: 'hash:ip', ip: '10.0.0.1' }],
+  }),
   decoder('the headers of sets', (payload) => listSetHeaders(asked(payload)), SET),
+  decoder('the type of a set', decodeSetType, SET, 'hash:ip'),
   ...IPSET_TYPES.map((type) => decoder(`an entry of ${type}`, (data) => decodeEntry(type, data), ENTRY)),
-  decoder('the revision of a type of set', decodeRevision, '02000000 05000400 05000000'),
-  decoder('the number of a family', decodeFamilyId, FAMILY),
+  decoder('the revision of a type of set', decodeRevision, '02000000 05000400 05000000', 5),
+  decoder('the number of a family', decodeFamilyId, FAMILY, 30),
   decoder('a family', (payload) => findFamily(asked(payload), 'IPVS', 'ip_vs'), FAMILY),
-  decoder('a virtual server', decodeService, SERVICE_4),
-  decoder('an IPv6 virtual server', decodeService, SERVICE_6),
-  decoder('a real server', decodeDestination, DESTINATION),
-  decoder('the time-outs of IPVS', (payload) => readTimeouts(asked(payload), 30), TIMEOUTS),
-  decoder('the version of IPVS', (payload) => readInfo(asked(payload), 30), INFO),
-  decoder('a flow', decodeFlow, FLOW),
+  decoder('a virtual server', decodeService, SERVICE_4, {
+    protocol: 'TCP',
+    ip: '10.0.0.1',
+    port: 80,
+    scheduler: 'rr',
+    flags: 3,
+    timeout: 10_800,
+    clientPrefix: 24,
+  }),
+  decoder('an IPv6 virtual server', decodeService, SERVICE_6, {
+    protocol: 'SCTP',
+    ip: 'fd00::1',
+    port: 80,
+    scheduler: 'mh',
+    flags: 0x10,
+    timeout: 0,
+    clientPrefix: 128,
+  }),
+  decoder('a real server', decodeDestination, DESTINATION, {
+    ip: '10.1.0.1',
+    port: 8080,
+    weight: 1,
+    forwarding: 'route',
+    activeConnections: 2,
+    inactiveConnections: 5,
+  }),
+  decoder('what a virtual server counted', decodeServiceCounters, `01010000 20000180 ${COUNTED}`, {
+    connections: 3,
+    packets: 15,
+  }),
+  decoder('what a real server counted', decodeDestinationCounters, `05010000 20000280 ${COUNTED}`, {
+    connections: 3,
+    packets: 15,
+  }),
+  decoder('what a kernel before 4.1 counted', decodeServiceCounters, '01010000 04000180', {}),
+  decoder('the time-outs of IPVS', (payload) => readTimeouts(asked(payload), 30), TIMEOUTS, {
+    tcp: 900,
+    tcpFin: 120,
+    udp: 300,
+  }),
+  decoder('the version of IPVS', (payload) => readInfo(asked(payload), 30), INFO, {
+    version: '1.2.1',
+    connectionTableSize: 4096,
+  }),
+  decoder('a flow', decodeFlow, FLOW, {
+    protocol: 'UDP',
+    destination: '10.96.1.1',
+    destinationPort: 53,
+    answerer: '10.244.2.11',
+    answererPort: 8053,
+    id: 0x12345678,
+    original: unhex(FLOW).subarray(8, 56),
+  }),
   decoder('an IPv6 flow', decodeFlow, FLOW_6),
-  decoder('a counter', decodeNfacct, COUNTER),
-  decoder('the generation of nf_tables', decodeGeneration, GENERATION),
+  decoder('a counter', decodeNfacct, COUNTER, { name: 'drops', packets: 3n, bytes: 252n }),
+  decoder('the generation of nf_tables', decodeGeneration, GENERATION, { id: 7 }),
 ];
 
 function readReply(bytes: Uint8Array): unknown {

@@ -5,9 +5,12 @@ import type { NetlinkRequest } from '../../../src/netlink/socket.ts';
 /** The message with sequence number 1, and no flags but its own. */
 export function requestHex({ type, flags, payload }: NetlinkRequest): string {
   const bytes = new MessageWriter(8).message({ type, flags, sequence: 1 }, payload).finish();
-  return Buffer.from(bytes)
-    .toString('hex')
-    .replace(/(.{8})(?=.)/g, '$1 ');
+  return inWords(Buffer.from(bytes).toString('hex'));
+}
+
+/** However it is broken into lines. */
+export function inWords(hex: string): string {
+  return hex.replaceAll(/\s/g, '').replace(/(.{8})(?=.)/g, '$1 ');
 }
 
 export function unhex(text: string): Uint8Array {

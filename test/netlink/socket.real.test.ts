@@ -1,7 +1,6 @@
-/** Netlink sockets belong to their thread's network namespace, so these run in a process inside one. */
-import { rm } from 'node:fs/promises';
+/** Sockets, counters and generic netlink on the real kernel. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { bundle } from '../system/support/bundle.ts';
+import { inside } from '../system/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../system/support/namespace.ts';
 
 describe('in a namespace', () => {
@@ -12,16 +11,9 @@ describe('in a namespace', () => {
   });
   afterEach(() => namespace.close());
 
-  const inside = async (name: string, source: string): Promise<unknown> => {
-    const script = await bundle(name, source);
-    const { stdout, stderr } = await namespace.runner([process.execPath, script]);
-    await rm(script);
-    expect(stderr).toBe('');
-    return JSON.parse(stdout);
-  };
-
   it('makes a counter once, and reads it', async () => {
     const answer = await inside(
+      namespace,
       'nfacct',
       `import { ensureNfacct, readNfacct } from './src/netlink/nfacct.ts';
        const steps = [ensureNfacct('drops'), ensureNfacct('drops'), readNfacct('drops'), readNfacct('none') ?? null,
@@ -37,21 +29,32 @@ describe('in a namespace', () => {
     ]);
   });
 
-  it('reads a dump to its end, and an error by name', async () => {
+  it('reads a dump to its end, an error by name, and which module a family lacks', async () => {
     const answer = await inside(
+      namespace,
       'netlink',
-      `import { NetlinkSocket, NETLINK_ROUTE } from './src/netlink/socket.ts';
+      `import { NetlinkSocket, NETLINK_GENERIC, NETLINK_ROUTE } from './src/netlink/socket.ts';
+       import { findFamily } from './test/netlink/support/readers.ts';
        const socket = NetlinkSocket.open(NETLINK_ROUTE);
        const links = socket.request({ type: 18, flags: 0x300, payload: (w) => w.raw(new Uint8Array(16)) });
        const none = socket.request({ type: 18, flags: 0, payload: (w) => w.raw(new Uint8Array(16)).string(3, 'none0') });
-       socket.close();
-       console.log(JSON.stringify([links.kind, links.messages.length > 0, links.interrupted, none]));`,
+       const generic = NetlinkSocket.open(NETLINK_GENERIC);
+       console.log(JSON.stringify([links.kind, links.messages.length > 0, links.interrupted, none,
+         findFamily(generic, 'nlctrl', ''), findFamily(generic, 'NO_SUCH', 'no_such')]));`,
     );
-    expect(answer).toEqual(['answered', true, false, { kind: 'refused', errno: 19, name: 'ENODEV' }]);
+    expect(answer).toEqual([
+      'answered',
+      true,
+      false,
+      { kind: 'refused', errno: 19, name: 'ENODEV' },
+      { state: 'present', id: 16 },
+      { state: 'absent', reason: 'the kernel has no NO_SUCH: load the module no_such' },
+    ]);
   });
 
   it('binds exactly the name that iptables binds', async () => {
     const answer = await inside(
+      namespace,
       'socket',
       `import { readFileSync } from 'node:fs';
        import { takeXtablesLocks } from './src/modes/iptables/locks.ts';
