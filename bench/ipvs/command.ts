@@ -1,19 +1,14 @@
-/** `npm run bench -- ipvs`: our own part on this machine, and then all of it in a kernel that has IPVS. */
+/** `npm run bench -- ipvs`, in a kernel that has IPVS. */
 import { fileURLToPath } from 'node:url';
 import { runInGuest, whyNoGuest } from '../../lab/guest/machine.ts';
 import { countsOption, numberOption, progress, refuseUnknown } from '../arguments.ts';
 import type { Sizes } from '../cluster.ts';
-import { encodeTimes } from './encode.ts';
 import type { GuestRun } from './messages.ts';
-import { type EncodeColumn, printEncodeReport, printGuestReport } from './report.ts';
+import { printGuestReport } from './report.ts';
 
 const PROGRAM = fileURLToPath(new URL('bench-ipvs-guest.js', import.meta.url));
 const PROGRAMS = ['ipvsadm', 'ipset', 'ip', 'iptables-legacy-restore', 'unshare'];
 const MODULES = ['ip_vs', 'ip_vs_rr', 'dummy'];
-const ENCODED: readonly Sizes[] = [
-  { services: 10_000, endpoints: 3 },
-  { services: 10_000, endpoints: 10 },
-];
 /** Of one repetition of everything; it takes one or two. */
 const MINUTES_PER_REPETITION = 10;
 
@@ -23,20 +18,9 @@ export async function ipvsCommand(args: readonly string[]): Promise<void> {
   const repetitions = numberOption(args, '--repetitions', 5);
   const counts = countsOption(args, '--sizes', '1000,10000');
   const sizes = counts.map((services): Sizes => ({ services, endpoints }));
-  process.stdout.write(`${printEncodeReport(await encodings(repetitions))}\n`);
   const runs = await inGuest(sizes, repetitions);
   progress('');
   process.stdout.write(printGuestReport(runs, sizes));
-}
-
-async function encodings(repetitions: number): Promise<readonly EncodeColumn[]> {
-  const columns = ENCODED.map((sizes): EncodeColumn => ({ sizes, runs: [] }));
-  for (let repetition = 0; repetition < repetitions; repetition++) {
-    progress(`messages without a kernel, ${repetition + 1} of ${repetitions}`);
-    for (const { sizes, runs } of columns) runs.push(await encodeTimes(sizes));
-  }
-  progress('');
-  return columns;
 }
 
 async function inGuest(sizes: readonly Sizes[], repetitions: number): Promise<readonly GuestRun[]> {

@@ -2,7 +2,6 @@
 import { printColumns } from '../../src/cli/table.ts';
 import type { Sizes } from '../cluster.ts';
 import { mebibytes, median, ms, spread, times } from '../spread.ts';
-import type { EncodeTimes } from './encode.ts';
 import type { GuestRun, OwnRun, ToolsRun } from './messages.ts';
 
 /** All runs of one size. A run of ours and one of the programs that have the same index were neighbours. */
@@ -28,32 +27,6 @@ export function printGuestReport(runs: readonly GuestRun[], sizes: readonly Size
     printColumns(['LATER', ...columns.map(title), 'GROWTH'], laterRows(columns)),
     printColumns(['THE PROCESS', ...columns.map(title)], processRows(columns)),
   ].join('\n');
-}
-
-export interface EncodeColumn {
-  readonly sizes: Sizes;
-  readonly runs: EncodeTimes[];
-}
-
-export function printEncodeReport(columns: readonly EncodeColumn[]): string {
-  const row = (name: string, print: Print, value: (run: EncodeTimes) => number): readonly string[] => [
-    name,
-    ...columns.map(({ runs }) => spread(runs.map(value), print)),
-  ];
-  return printColumns(
-    ['WITHOUT A KERNEL', ...columns.map(title)],
-    [
-      row('cold: compile, compare, write messages', ms, ({ coldMs }) => coldMs),
-      row('its messages', mebibytes, ({ coldBytes }) => coldBytes),
-      row('longest block of the event loop', ms, ({ blockMs }) => blockMs),
-      row('one endpoint replaced, with the plan', ms, ({ changeMs }) => median(changeMs)),
-      row(
-        'its messages',
-        (value) => `${value} B`,
-        ({ changeBytes }) => changeBytes,
-      ),
-    ],
-  );
 }
 
 function coldRows(columns: readonly Column[]): readonly (readonly string[])[] {

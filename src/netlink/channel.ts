@@ -104,12 +104,6 @@ interface ReducedJobs {
   ): Promise<number>;
 }
 
-const NOT_REDUCED: ReducedJobs = {
-  lookUp: () => Promise.reject(new Error('this channel only sends')),
-  compare: () => Promise.reject(new Error('this channel only sends')),
-  scan: () => Promise.reject(new Error('this channel only sends')),
-};
-
 /** Writing so many changes or requests takes a few milliseconds. */
 const CHANGES_PER_PIECE = 512;
 const REQUESTS_PER_PIECE = 256;
@@ -124,7 +118,7 @@ export class JobChannel implements RulesChannel {
   readonly #sequence: Sequence;
   #committed = 0;
 
-  constructor(perform: Perform, reduced: ReducedJobs = NOT_REDUCED, sequence = new Sequence()) {
+  constructor(perform: Perform, reduced: ReducedJobs, sequence = new Sequence()) {
     this.#perform = perform;
     this.#reduced = reduced;
     this.#sequence = sequence;
@@ -276,7 +270,11 @@ export async function readUntilStable<Asked, Answer>(
   const answers: Answer[] = [];
   let left = [...asked.entries()];
   for (let attempt = 0; left.length > 0; attempt++) {
-    if (attempt === READINGS) throw changedTooOften(what);
+    if (attempt === READINGS)
+      throw new JunctionError(
+        'NETLINK_FAILED',
+        `netlink: ${what} changed during each of ${READINGS} readings`,
+      );
     const found = await read(left.map(([, each]) => each));
     left = left.filter(([index], at) => {
       const answer = found[at];
@@ -285,11 +283,6 @@ export async function readUntilStable<Asked, Answer>(
     });
   }
   return answers;
-}
-
-function changedTooOften(what: string): JunctionError {
-  const message = `netlink: ${what} changed during each of ${READINGS} readings`;
-  return new JunctionError('NETLINK_FAILED', message);
 }
 
 /** Of an answer that a caller has no other use for. `what`: `the links`. */

@@ -58,17 +58,14 @@ export interface DumpFilter<P extends TransportProtocol = FlowProtocol> {
   readonly port?: number;
 }
 
-/** What the first packet of a flow was for, and who answers it. */
-interface FlowTarget<P extends TransportProtocol> {
-  readonly protocol: P;
+export interface KernelFlow {
+  readonly protocol: FlowProtocol;
+  /** What its first packet was for. */
   readonly destination: Ip;
   readonly destinationPort: number;
   /** Where the replies come from. */
   readonly answerer: Ip;
   readonly answererPort: number;
-}
-
-export interface KernelFlow extends FlowTarget<FlowProtocol> {
   /** The kernel's number for it: another flow with the same addresses and ports has another one. */
   readonly id: number;
   /** Addresses and ports of the first packet, as the kernel writes them. */
@@ -129,7 +126,7 @@ export class ConntrackTable {
 /** `undefined`: of another protocol, or in a zone, where no rule of a service proxy puts one. */
 export function decodeFlow(payload: Uint8Array): KernelFlow | undefined {
   const view = viewOf(payload);
-  const places = locateFlow(view, NFGENMSG_BYTES, (protocol) => (protocol === 'TCP' ? undefined : protocol));
+  const places = locateFlow(view, NFGENMSG_BYTES, () => true);
   if (!places) return undefined;
   const { protocol, destination, destinationPort, answerer, answererPort, original } = places;
   const id = need(findAttribute(view, NFGENMSG_BYTES, payload.length, CTA_ID), CTA_ID);
@@ -145,8 +142,8 @@ export function decodeFlow(payload: Uint8Array): KernelFlow | undefined {
 }
 
 /** Where the parts of a flow are in a message: addresses as attributes, ports as they are. */
-interface FlowPlaces<P extends TransportProtocol> {
-  readonly protocol: P;
+interface FlowPlaces {
+  readonly protocol: FlowProtocol;
   readonly original: number;
   readonly destination: number;
   readonly destinationPort: number;
@@ -155,19 +152,18 @@ interface FlowPlaces<P extends TransportProtocol> {
 }
 
 /** Its attributes begin at `start`. `undefined`: not wanted, of another protocol, or in a zone. */
-export function locateFlow<P extends TransportProtocol>(
+export function locateFlow(
   view: DataView,
   start: number,
-  wanted: (protocol: TransportProtocol, destinationPort: number) => P | undefined,
-): FlowPlaces<P> | undefined {
+  wanted: (protocol: FlowProtocol, destinationPort: number) => boolean,
+): FlowPlaces | undefined {
   const all = (type: number): number => findAttribute(view, start, view.byteLength, type);
   const original = need(all(CTA_TUPLE_ORIG), CTA_TUPLE_ORIG);
   const first = inside(view, original, CTA_TUPLE_PROTO);
-  const known = protocolByte.word(view.getUint8(valueAt(view, inside(view, first, CTA_PROTO_NUM), 1)));
-  if (!known) return undefined;
-  const destinationPort = valueAt(view, inside(view, first, CTA_PROTO_DST_PORT), 2);
-  const protocol = wanted(known, view.getUint16(destinationPort));
+  const protocol = protocolByte.word(view.getUint8(valueAt(view, inside(view, first, CTA_PROTO_NUM), 1)));
   if (!protocol) return undefined;
+  const destinationPort = valueAt(view, inside(view, first, CTA_PROTO_DST_PORT), 2);
+  if (protocol === 'TCP' || !wanted(protocol, view.getUint16(destinationPort))) return undefined;
   const reply = need(all(CTA_TUPLE_REPLY), CTA_TUPLE_REPLY);
   if (all(CTA_ZONE) || findIn(view, original, CTA_TUPLE_ZONE) || findIn(view, reply, CTA_TUPLE_ZONE))
     return undefined;

@@ -47,7 +47,6 @@ const SET = new AttributeTable('a set', {
   type: optional(3, text),
   revision: optional(4, u8),
   family: optional(5, u8),
-  flags: optional(6 | NET, u32be),
   from: optional([IPSET_ATTR_DATA, 4 | NET], u16be),
   to: optional([IPSET_ATTR_DATA, 5 | NET], u16be),
   hashSize: optional([IPSET_ATTR_DATA, 18 | NET], u32be),
@@ -267,9 +266,9 @@ interface Ipset {
   readonly entries: IpsetEntry[];
 }
 
-/** To be asked with `dump`. Of all sets when there is no name. */
-export function listRequest(name?: string, flags?: number): NetlinkRequest {
-  return ipsetRequest('list', 0, { name, flags });
+/** To be asked with `dump`. */
+export function listRequest(name: string): NetlinkRequest {
+  return ipsetRequest('list', 0, { name });
 }
 
 /** The messages of one set, one at a time: the first has the header, and each some of the entries. */

@@ -52,25 +52,19 @@ export const i32be: PlainKind<number> = {
 
 export const u64be: PlainKind<bigint> = {
   write: (writer, type, value) => writer.u64be(type, value),
-  read: (view, start, end) => {
-    if (end - start !== 8) throw wrongSize(start, end, 8);
-    return view.getBigUint64(start);
-  },
+  read: (view, start, end) => bigAt(view, start, end),
 };
 
 /** 64 bits in the machine's byte order, of which 53 are enough. Read only. */
 export const count64: PlainKind<number> = {
   write: () => undefined,
-  read: (view, start, end) => {
-    if (end - start !== 8) throw wrongSize(start, end, 8);
-    return Number(view.getBigUint64(start, LITTLE_ENDIAN));
-  },
+  read: (view, start, end) => Number(bigAt(view, start, end, LITTLE_ENDIAN)),
 };
 
 /** 64 bits, of which 53 are enough. */
 export const milliseconds: PlainKind<number> = {
   write: (writer, type, value) => writer.u64be(type, BigInt(value)),
-  read: (view, start, end) => Number(u64be.read(view, start, end)),
+  read: (view, start, end) => Number(bigAt(view, start, end)),
 };
 
 /** NUL-terminated. */
@@ -147,6 +141,11 @@ export function decodeText(value: Uint8Array): string {
 /** Not a copy. */
 export function bytesAt(view: DataView, start: number, end: number): Uint8Array {
   return new Uint8Array(view.buffer, view.byteOffset + start, end - start);
+}
+
+function bigAt(view: DataView, start: number, end: number, isLittleEndian = false): bigint {
+  if (end - start !== 8) throw wrongSize(start, end, 8);
+  return view.getBigUint64(start, isLittleEndian);
 }
 
 function wrongSize(start: number, end: number, size: number): Error {

@@ -7,14 +7,7 @@ import { countFault } from '../faults.ts';
 import { JobChannel, type NetlinkChannel, type RulesChannel } from './channel.ts';
 import { type Message, NLMSG_OVERRUN, decodeMessages } from './codec.ts';
 import type { MessageFilter } from './port.ts';
-import {
-  type Notification,
-  WorkerHandle,
-  type WorkerJob,
-  type WorkerProgram,
-  stackOf,
-  workerProgram,
-} from './workerHandle.ts';
+import { type Notification, WorkerHandle, type WorkerJob, stackOf } from './workerHandle.ts';
 
 export interface WatchHandler {
   messages(messages: readonly Message[]): void;
@@ -38,13 +31,9 @@ export interface WatchOptions {
   readonly filter?: MessageFilter | undefined;
 }
 
-export interface ThreadOptions {
+interface ThreadOptions {
   /** How long to wait for an answer of the kernel. */
   readonly timeoutMs?: number;
-  /** Between two starts of a worker, so that one that always ends at once does not take a processor. */
-  readonly restartPauseMs?: number;
-  /** For tests. */
-  readonly program?: WorkerProgram;
 }
 
 interface OpenWatch {
@@ -54,11 +43,12 @@ interface OpenWatch {
 }
 
 const DEFAULT_TIMEOUT_MS = 5000;
-const DEFAULT_PAUSE_MS = 1000;
+/** Between two starts of a worker, so that one that always ends at once does not take a processor. */
+const RESTART_PAUSE_MS = 1000;
 const LOSS_PAUSE_MS = 1000;
 
 export class NetlinkThread {
-  readonly #options: ThreadOptions;
+  readonly #timeoutMs: number;
   readonly #channels = new Map<number, RulesChannel>();
   readonly #watches = new Map<number, OpenWatch>();
   readonly #socketLost = new Map<number, () => void>();
@@ -69,14 +59,14 @@ export class NetlinkThread {
   #isRestarting = false;
   #isClosed = false;
 
-  static async start(options: ThreadOptions = {}): Promise<NetlinkThread> {
-    const thread = new NetlinkThread(options);
+  static async start({ timeoutMs = DEFAULT_TIMEOUT_MS }: ThreadOptions = {}): Promise<NetlinkThread> {
+    const thread = new NetlinkThread(timeoutMs);
     await thread.#connected();
     return thread;
   }
 
-  private constructor(options: ThreadOptions) {
-    this.#options = options;
+  private constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs;
   }
 
   /** Of one protocol there is one socket, and one channel. */
@@ -196,13 +186,10 @@ export class NetlinkThread {
 
   async #startWorker(): Promise<WorkerHandle> {
     await this.#waitToStart();
-    const { timeoutMs = DEFAULT_TIMEOUT_MS, restartPauseMs = DEFAULT_PAUSE_MS } = this.#options;
-    const program = this.#options.program ?? (await workerProgram());
     if (this.#isClosed) throw closedError();
-    this.#mayStartAt = performance.now() + restartPauseMs;
+    this.#mayStartAt = performance.now() + RESTART_PAUSE_MS;
     const worker = await WorkerHandle.start({
-      program,
-      timeoutMs,
+      timeoutMs: this.#timeoutMs,
       onNotification: (notification) => this.#passOn(notification),
       onCrash: () => void this.#crashed(),
     });

@@ -21,7 +21,6 @@ type AnyJob = { readonly [Kind in ToWorker['kind']]: WorkerJob<Kind> }[ToWorker[
 export type Notification = Extract<FromWorker, { readonly kind: 'notified' | 'lost' }>;
 
 interface HandleOptions {
-  readonly program: WorkerProgram;
   readonly timeoutMs: number;
   readonly onNotification: (notification: Notification) => void;
   /** It was at work, and ended of its own accord: everything that it had to do has failed. */
@@ -49,14 +48,14 @@ export class WorkerHandle {
 
   /** Resolves when the worker has taken up its work. */
   static async start(options: HandleOptions): Promise<WorkerHandle> {
-    const handle = new WorkerHandle(options);
+    const handle = new WorkerHandle(await (program ??= findOrCompile()), options);
     await new Promise<void>((resolve, reject) => {
       handle.#wait(0, { take: () => undefined, resolve: () => resolve(), reject });
     });
     return handle;
   }
 
-  private constructor(options: HandleOptions) {
+  private constructor(worker: WorkerProgram, options: HandleOptions) {
     this.#options = options;
     const settings: WorkerSettings = {
       wake: this.#wake,
@@ -64,9 +63,8 @@ export class WorkerHandle {
       timeoutMs: options.timeoutMs,
       sockets: this.#sockets,
     };
-    const { program } = options;
-    this.#worker = new Worker(program, {
-      eval: typeof program === 'string',
+    this.#worker = new Worker(worker, {
+      eval: typeof worker === 'string',
       workerData: settings,
       // The options that this process was started with may name loaders, which are of no use to a bundle.
       execArgv: [],
@@ -199,15 +197,10 @@ const BUILT = ['./netlink-worker.js', '../netlink-worker.js', './netlink-worker.
 const SOURCE = './worker/main.ts';
 
 /** A file, or text in CommonJS: the only kind of module that a worker takes as text. */
-export type WorkerProgram = URL | string;
+type WorkerProgram = URL | string;
 
 /** Beside the bundle that the build made, or in the sources, to be compiled now. */
 let program: Promise<WorkerProgram> | undefined;
-
-export function workerProgram(): Promise<WorkerProgram> {
-  program ??= findOrCompile();
-  return program;
-}
 
 async function findOrCompile(): Promise<WorkerProgram> {
   const url = BUILT.map((path) => new URL(path, import.meta.url)).find((each) => existsSync(each));

@@ -98,7 +98,7 @@ it.each<[command: string, request: NetlinkRequest, bytes: string]>([
      2c000780 18000180 14000240 fd000000 00000000 00000000 00000001 06000440 00500000 05000700 84000000`,
   ],
   ['ipset swap A B', swapSets('A', 'B'), `2c000000 06060000 ${IPSET} ${A} 06000300 42000000`],
-  ['ipset list A -terse', listRequest('A', 4), `2c000000 07060000 ${IPSET} ${A} 08000640 00000004`],
+  ['ipset list A', listRequest('A'), `24000000 07060000 ${IPSET} ${A}`],
   [
     'which revision of hash:ip for IPv6',
     typeRequest('hash:ip', 'IPv6'),

@@ -1,12 +1,11 @@
 /** What the socket makes of whatever the kernel may answer, against a kernel that does as it is told. */
 import { constants } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { addAddress, getAddresses, getLink, newLink } from '../../src/netlink/rtnetlink.ts';
+import { addAddress, getAddresses, getLink, getLinks, newLink } from '../../src/netlink/rtnetlink.ts';
 import type { Change } from '../../src/netlink/batch.ts';
-import { applyChanges } from './support/readers.ts';
 import { directChannel } from '../../src/netlink/channel.ts';
 import { HEADER_BYTES, type Message, NLM_F_ACK } from '../../src/netlink/codec.ts';
-import { getLinks, listLinks, readLink } from './support/readers.ts';
+import { applyChanges, listLinks, readLink } from './support/readers.ts';
 import { NetlinkSocket } from '../../src/netlink/socket.ts';
 import { type Ip, parseIp } from '../../src/model/ip.ts';
 import { unhex } from '../system/support/bytes.ts';
@@ -95,34 +94,15 @@ describe('a request', () => {
 });
 
 describe('garbage', () => {
-  const lying = (length: number): Uint8Array => {
-    const message = object({ type: 0, flags: 0, sequence: 1, payload: LO }, RTM_NEWLINK, LO);
-    new DataView(message.buffer).setUint32(0, length, true);
-    return message;
-  };
   it.each<[string, Uint8Array]>([
     ['a datagram that is too short for a header', new Uint8Array(HEADER_BYTES - 1)],
-    ['a message that claims nothing', lying(0)],
-    ['a message that claims less than its header', lying(HEADER_BYTES - 1)],
-    ['a message that claims more than there is', lying(HEADER_BYTES + LO.length + 1)],
-    ['a message that claims four gigabytes', lying(0xffff_ffff)],
+    ['a message that claims four gigabytes', unhex('ffffffff 10000000 01000000 00000000')],
     ['an acknowledgement without a number', unhex('12000000 02000000 01000000 00000000 0000')],
-  ])('%s', (_, bytes) => {
+  ])('%s is an error', (_, bytes) => {
     expect(() => socketTo(() => [bytes]).request(getLink('lo'))).toThrow(failure('NETLINK_MALFORMED', ''));
   });
 
-  it.each<[string, string]>([
-    ['an attribute of no length', '00000300 6c6f0000'],
-    ['an attribute of less than its header', '03000300 6c6f0000'],
-    ['an attribute that is longer than the message', 'ff000300 6c6f0000'],
-    ['half an attribute', '0700'],
-  ])('%s', (_, attribute) => {
-    const payload = new Uint8Array([...LO.subarray(0, 16), ...unhex(attribute)]);
-    const socket = socketTo((request) => [object(request, RTM_NEWLINK, payload), ...acknowledge(request)]);
-    expect(() => readLink(socket, 'lo')).toThrow(failure('NETLINK_MALFORMED', ''));
-  });
-
-  it('an attribute without a value is no garbage', () => {
+  it('an attribute without a value is none', () => {
     const payload = new Uint8Array([...LO, ...unhex('04000200')]);
     const socket = socketTo((request) => [object(request, RTM_NEWLINK, payload), ...acknowledge(request)]);
     expect(readLink(socket, 'lo')).toMatchObject({ name: 'lo' });

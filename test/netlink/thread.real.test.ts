@@ -7,11 +7,10 @@ import { type Namespace, openNamespace, requireNamespaces } from '../system/supp
 
 const IMPORTS = `
   import { setTimeout as sleep } from 'node:timers/promises';
-  import { applyChanges } from './test/netlink/support/readers.ts';
   import { NLM_F_CREATE, NLM_F_DUMP } from './src/netlink/codec.ts';
   import { addAddress, decodeAddress, deleteAddress, getAddresses } from './src/netlink/rtnetlink.ts';
-  import { getLinks, listAddresses } from './test/netlink/support/readers.ts';
-  import { decodeLink, getLink, newLink } from './src/netlink/rtnetlink.ts';
+  import { applyChanges, listAddresses } from './test/netlink/support/readers.ts';
+  import { decodeLink, getLink, getLinks, newLink } from './src/netlink/rtnetlink.ts';
   import { NETLINK_ROUTE, NetlinkSocket } from './src/netlink/socket.ts';
   import { RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR, RTNLGRP_LINK } from './src/netlink/rtnetlink.ts';
   import { NetlinkThread } from './src/netlink/thread.ts';

@@ -26,22 +26,17 @@ export function readCidrLeniently(at: Cursor): Cidr | undefined {
 
 export const LINK_LOCAL = 'a link-local address';
 
-interface SpecialRange {
-  readonly cidr: Cidr | undefined;
-  readonly what: string;
-}
-
-const SPECIAL: readonly SpecialRange[] = [
-  { cidr: parseCidr('127.0.0.0/8'), what: 'a loopback address' },
-  { cidr: parseCidr('::1/128'), what: 'a loopback address' },
-  { cidr: parseCidr('0.0.0.0/32'), what: 'the unspecified address' },
-  { cidr: parseCidr('::/128'), what: 'the unspecified address' },
-  { cidr: parseCidr('169.254.0.0/16'), what: LINK_LOCAL },
-  { cidr: parseCidr('fe80::/10'), what: LINK_LOCAL },
-  { cidr: parseCidr('224.0.0.0/4'), what: 'a multicast address' },
-  { cidr: parseCidr('ff00::/8'), what: 'a multicast address' },
-  { cidr: parseCidr('255.255.255.255/32'), what: 'the broadcast address' },
-];
+const SPECIAL = [
+  ['127.0.0.0/8', 'a loopback address'],
+  ['::1/128', 'a loopback address'],
+  ['0.0.0.0/32', 'the unspecified address'],
+  ['::/128', 'the unspecified address'],
+  ['169.254.0.0/16', LINK_LOCAL],
+  ['fe80::/10', LINK_LOCAL],
+  ['224.0.0.0/4', 'a multicast address'],
+  ['ff00::/8', 'a multicast address'],
+  ['255.255.255.255/32', 'the broadcast address'],
+].map(([range = '', what]) => ({ cidr: parseCidr(range), what }));
 
 // Every special range shows in the first characters; most addresses are spared the eight comparisons.
 const PERHAPS_SPECIAL = /^(?:127\.|0\.|169\.|22|23|255\.|::|f[ef])/;

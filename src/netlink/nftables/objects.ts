@@ -58,8 +58,6 @@ export const RULE_ATTRIBUTES = new AttributeTable('a rule', {
   chain: required(2, text),
   handle: withDefault(3, u64be, 0n),
   expressions: withDefault(4, expressionList, []),
-  /** The handle of the rule before it. */
-  after: optional(6, u64be),
   comment: optional(7, commentKind),
 });
 

@@ -22,8 +22,6 @@ export interface SetSpec {
   readonly flags?: readonly SetFlag[];
   /** How many elements it takes at most. */
   readonly size?: number;
-  /** After which an element is deleted that has no time-out of its own. */
-  readonly timeoutMs?: number;
   /** Each element counts packets and bytes. */
   readonly counter?: true;
   readonly comment?: string;
@@ -41,14 +39,13 @@ const DATA_TYPES = {
   ipv6_addr: { number: 8, bytes: 16, order: NETWORK },
   inet_proto: { number: 12, bytes: 1, order: NONE },
   inet_service: { number: 13, bytes: 2, order: NETWORK },
-  mark: { number: 19, bytes: 4, order: HOST },
 } as const;
 type DataType = keyof typeof DATA_TYPES;
 
 /** The number of a concatenation has six bits for each part. */
 const BITS_PER_PART = 6;
 const WORD_BYTES = 4;
-const FLAG_BITS = { constant: 0x2, interval: 0x4, timeout: 0x10, dynamic: 0x20 } as const;
+const FLAG_BITS = { interval: 0x4, timeout: 0x10, dynamic: 0x20 } as const;
 const NFT_SET_MAP = 0x8;
 const NFT_SET_CONCAT = 0x80;
 const NFT_DATA_VERDICT = 0xffffff00;
@@ -64,7 +61,7 @@ export type SetProperties = Omit<
 
 /** What the kernel returns for a set that was made so. */
 export function propertiesOf(spec: SetSpec): SetProperties {
-  const { key, data, flags = [], size, timeoutMs, counter } = spec;
+  const { key, data, flags = [], size, counter } = spec;
   const types = fieldTypes(key);
   const isRanges = flags.includes('interval') && types.length > 1;
   const bits = flags.reduce((all, flag) => all | FLAG_BITS[flag], 0);
@@ -78,7 +75,6 @@ export function propertiesOf(spec: SetSpec): SetProperties {
       size,
       fields: isRanges ? types.map((type) => ({ bytes: DATA_TYPES[type].bytes })) : undefined,
     },
-    timeoutMs,
     expression: counter && NEW_COUNTER,
     userData: encodeSetUserData(spec),
   };
@@ -127,14 +123,10 @@ const IP6 = 13;
 const NFT_NG_RANDOM = 1;
 
 const SELECTED = {
-  'ip saddr': payload('ipv4_addr', IP, 11),
   'ip daddr': payload('ipv4_addr', IP, 12),
-  'ip6 saddr': payload('ipv6_addr', IP6, 8),
   'ip6 daddr': payload('ipv6_addr', IP6, 9),
-  'th sport': payload('inet_service', TH, 1),
   'th dport': payload('inet_service', TH, 2),
   'meta l4proto': { type: 'inet_proto', expression: EXPR_META, details: [META_KEYS.number('l4proto')] },
-  'meta mark': { type: 'mark', expression: EXPR_META, details: [META_KEYS.number('mark')] },
 } as const;
 
 function payload(type: DataType, header: number, field: number): Selected {

@@ -54,12 +54,11 @@ export type NftOperation =
   | ({ readonly kind: 'deleteChain' } & ChainPlace)
   /** All its rules; the chain stays. */
   | ({ readonly kind: 'flushChain' } & ChainPlace)
-  /** At the end of its chain, or right behind another rule, by its handle. */
+  /** At the end of its chain. */
   | ({
       readonly kind: 'addRule';
       readonly expressions: readonly Expression[];
       readonly comment?: string;
-      readonly after?: bigint;
     } & ChainPlace)
   | ({ readonly kind: 'deleteRule'; readonly handle: bigint } & ChainPlace)
   /** One that is there already stays. */
@@ -89,11 +88,7 @@ export interface CommitRefusal extends Omit<NetlinkRefusal, 'kind'> {
   readonly operation: number | undefined;
 }
 
-/** `generation`: nothing is done when the kernel is at another one, because another program made changes meanwhile. */
-export function transaction(
-  operations: readonly NftOperation[],
-  { generation }: { readonly generation?: number } = {},
-): NetlinkTransaction {
+export function transaction(operations: readonly NftOperation[]): NetlinkTransaction {
   return (sequence) => {
     const writer = new MessageWriter(
       operations.reduce((sum, operation) => sum + roughBytes(operation), 1024),
@@ -102,7 +97,7 @@ export function transaction(
       requestsOf(operation, index).map((message) => ({ message, index })),
     );
     const begin = sequence.next();
-    writeMessage(writer, batchBegin(generation), begin, false);
+    writeMessage(writer, batchBegin(), begin, false);
     /** By sequence number, which operation a message is part of. */
     const bySequence = new Map<number, number>();
     let last = begin;
@@ -178,8 +173,8 @@ export function requestsOf(operation: NftOperation, index: number): readonly Net
     case 'deleteChain':
       return [nftRequest('delete chain', 0, family, CHAIN_ATTRIBUTES, { table, name: operation.chain })];
     case 'addRule': {
-      const { chain, expressions, after, comment } = operation;
-      const fields = { table, chain, expressions, after, comment };
+      const { chain, expressions, comment } = operation;
+      const fields = { table, chain, expressions, comment };
       return [nftRequest('new rule', NLM_F_CREATE | NLM_F_APPEND, family, RULE_ATTRIBUTES, fields)];
     }
     case 'deleteRule': {

@@ -5,7 +5,7 @@
 import { type Family, type Ip } from '../../model/ip.ts';
 import { ATTRIBUTE_HEADER_BYTES, ByteBuffer, HEADER_BYTES, LITTLE_ENDIAN, viewOf } from '../codec.ts';
 import { type FlowProtocol, locateFlow } from '../conntrack.ts';
-import { PROTOCOL_NUMBERS, type TransportProtocol, writeIp } from '../inet.ts';
+import { PROTOCOL_NUMBERS, writeIp } from '../inet.ts';
 import { NFGENMSG_BYTES } from '../nfnetlink.ts';
 import type { MessageTest } from './scan.ts';
 
@@ -126,10 +126,9 @@ export function* flowTest({
   };
   let examined = 0;
   let found: AtPort | undefined;
-  const wanted = (protocol: TransportProtocol, port: number): FlowProtocol | undefined => {
-    if (protocol === 'TCP') return undefined;
+  const wanted = (protocol: FlowProtocol, port: number): boolean => {
     found = ports.get(portKey(PROTOCOL_NUMBERS[protocol], port));
-    return found && protocol;
+    return found !== undefined;
   };
   return {
     get examined() {

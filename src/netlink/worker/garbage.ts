@@ -12,16 +12,8 @@ export const REST_MS = 2000;
 const LEAST_BYTES = 1 << 20;
 
 export class Garbage {
-  readonly #measure: () => number;
-  readonly #collect: () => void;
-  #alive: number;
+  #alive = heapBytes();
   #hasWorked = false;
-
-  constructor(measure = heapBytes, collect = collectGarbage) {
-    this.#measure = measure;
-    this.#collect = collect;
-    this.#alive = measure();
-  }
 
   worked(): void {
     this.#hasWorked = true;
@@ -34,9 +26,9 @@ export class Garbage {
 
   rested(): void {
     this.#hasWorked = false;
-    if (this.#measure() < this.#alive + LEAST_BYTES) return;
-    this.#collect();
-    this.#alive = this.#measure();
+    if (heapBytes() < this.#alive + LEAST_BYTES) return;
+    collectGarbage();
+    this.#alive = heapBytes();
   }
 }
 

@@ -85,8 +85,8 @@ const DECODERS: readonly Decoder[] = [
       data: { type: ['inet_service'] },
       flags: ['dynamic', 'timeout'],
       size: 10,
-      timeoutMs: 3_600_000,
     }),
+    timeoutMs: 3_600_000,
   }),
   decoder('an element of a map', decodeElements, golden.MAP_ELEMENT, {
     ...PLACE,

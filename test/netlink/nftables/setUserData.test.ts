@@ -30,11 +30,6 @@ it.each<[line: string, spec: Omit<SetSpec, 'name'>, parts: readonly string[]]>([
     ['0004 02000000', '0314 0004 07000000 010c 0004 0d000000 0104 09000000', '070c 62277320636f6d6d656e7400'],
   ],
   [
-    'set { typeof meta mark; }',
-    { key: { typeof: ['meta mark'] } },
-    ['0004 01000000', '030e 0004 09000000 0106 0004 03000000'],
-  ],
-  [
     'map { type inet_proto : ipv6_addr; }',
     { key: { type: ['inet_proto'] }, data: { type: ['ipv6_addr'] } },
     ['0004 00000000', '0104 02000000', '0604 00000000'],
@@ -86,12 +81,12 @@ it.each<[line: string, spec: Omit<SetSpec, 'name'>, parts: readonly string[]]>([
     ['0004 00000000', '0104 00000000', '0308 0004 0d000000 0100', '0604 00000000'],
   ],
   [
-    'map { typeof ip6 saddr : verdict; comment "vm"; }',
-    { key: { typeof: ['ip6 saddr'] }, data: 'verdict', comment: 'vm' },
+    'map { typeof ip6 daddr : verdict; comment "vm"; }',
+    { key: { typeof: ['ip6 daddr'] }, data: 'verdict', comment: 'vm' },
     [
       '0004 02000000',
       '0104 00000000',
-      '0314 0004 07000000 010c 0004 0d000000 0104 08000000',
+      '0314 0004 07000000 010c 0004 0d000000 0104 09000000',
       '0408 0004 01000000 0100',
       '0604 00000000',
       '0703 766d00',

@@ -2,13 +2,7 @@
 import { constants } from 'node:os';
 import { JunctionError } from '../../../src/errors.ts';
 import type { Family } from '../../../src/model/ip.ts';
-import {
-  AttributeTable,
-  type ValueOf,
-  optional,
-  required,
-  withDefault,
-} from '../../../src/netlink/attributes.ts';
+import { AttributeTable, required } from '../../../src/netlink/attributes.ts';
 import { type Change, changeJob, type ChangeOutcome, NOTHING } from '../../../src/netlink/batch.ts';
 import { type DumpReply, messagesOf } from '../../../src/netlink/channel.ts';
 import {
@@ -26,7 +20,6 @@ import {
   getFamily,
 } from '../../../src/netlink/genetlink.ts';
 import {
-  IPSET_TYPES,
   type IpsetEntry,
   type IpsetSupport,
   type IpsetType,
@@ -46,8 +39,8 @@ import {
   getDestinations,
   getServices,
 } from '../../../src/netlink/ipvs.ts';
-import { text, u32, u32be, u8, words } from '../../../src/netlink/kinds.ts';
-import { NFGENMSG_BYTES, NFNL_SUBSYS_IPSET, nfnlType } from '../../../src/netlink/nfnetlink.ts';
+import { u32 } from '../../../src/netlink/kinds.ts';
+import { NFNL_SUBSYS_IPSET, nfnlType } from '../../../src/netlink/nfnetlink.ts';
 import {
   type Link,
   type LinkAddress,
@@ -57,6 +50,7 @@ import {
   decodeLink,
   getAddresses,
   getLink,
+  getLinks,
 } from '../../../src/netlink/rtnetlink.ts';
 import type { NetlinkRequest, NetlinkSocket } from '../../../src/netlink/socket.ts';
 
@@ -82,21 +76,6 @@ export function dumpMessages(
   return messagesOf(dump(socket, what, request), what);
 }
 
-const RTM_GETLINK = 18;
-const IFLA_EXT_MASK = 29;
-/** Counters are most of a link's message, and nobody here reads them. */
-const RTEXT_FILTER_SKIP_STATS = 1 << 3;
-const IFINFOMSG_BYTES = 16;
-
-export function getLinks(): NetlinkRequest {
-  return {
-    type: RTM_GETLINK,
-    flags: 0,
-    payload: (writer) =>
-      u32.write(writer.raw(new Uint8Array(IFINFOMSG_BYTES)), IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS),
-  };
-}
-
 export function listLinks(socket: NetlinkSocket): readonly Link[] {
   return dumpMessages(socket, 'the links', getLinks())
     .filter(({ type }) => type === RTM_NEWLINK)
@@ -117,10 +96,10 @@ export function listAddresses(socket: NetlinkSocket, filter: AddressFilter = {})
     .filter((address) => linkIndex === undefined || address.linkIndex === linkIndex);
 }
 
+type Ipset = NonNullable<ReturnType<typeof decodingSet> extends Generator<void, infer Set> ? Set : never>;
+
 const IPSET_CMD_FLUSH = 4;
 const IPSET_CMD_RENAME = 5;
-const IPSET_FLAG_LIST_HEADER = 1 << 2;
-const IPSET_ATTR_DATA = 7;
 
 export function flushSet(name: string): Change {
   return { ...destroySet(name), type: nfnlType(NFNL_SUBSYS_IPSET, IPSET_CMD_FLUSH), flags: 0 };
@@ -131,34 +110,11 @@ export function renameSet(from: string, to: string): Change {
   return { ...swapSets(from, to), type: nfnlType(NFNL_SUBSYS_IPSET, IPSET_CMD_RENAME) };
 }
 
-/** All that the kernel tells of a set; kernels before 4.14 do not tell the number of elements. */
-const HEADER = new AttributeTable('a set', {
-  name: required(2, text),
-  type: required(3, text),
-  revision: required(4, u8),
-  family: required(5, words({ IPv4: 2, IPv6: 10, none: 0 }, u8)),
-  hashSize: optional([IPSET_ATTR_DATA, 18], u32be),
-  maxElements: optional([IPSET_ATTR_DATA, 19], u32be),
-  elements: optional([IPSET_ATTR_DATA, 24], u32be),
-  references: withDefault([IPSET_ATTR_DATA, 25], u32be, 0),
-});
-type IpsetHeader = ValueOf<typeof HEADER>;
-
-/** Of all sets, without their entries. */
-export function listSetHeaders(socket: NetlinkSocket): readonly IpsetHeader[] {
-  const messages = listMessages(socket, 'the sets', listRequest(undefined, IPSET_FLAG_LIST_HEADER)) ?? [];
-  return messages.map(({ payload }) => HEADER.read(payload, NFGENMSG_BYTES));
-}
-
 /** The messages of one set: the first has the header, and each some of the entries. */
-export function decodeIpset(
-  messages: readonly Pick<Message, 'payload'>[],
-): (IpsetHeader & { readonly entries: readonly IpsetEntry[] }) | undefined {
+export function decodeIpset(messages: readonly Pick<Message, 'payload'>[]): Ipset {
   const set = runToEnd(decodingSet(messages));
-  const [first] = messages;
-  if (!set || !first) return undefined;
-  if (!IPSET_TYPES.some((type) => type === set.type)) throw malformedMessage(`a set of type ${set.type}`);
-  return { ...HEADER.read(first.payload, NFGENMSG_BYTES), entries: set.entries };
+  if (!set) throw malformedMessage('a set without messages');
+  return set;
 }
 
 export function decodeEntry(type: IpsetType, data: Uint8Array): IpsetEntry {
@@ -170,21 +126,12 @@ export function decodeEntry(type: IpsetType, data: Uint8Array): IpsetEntry {
   return entry;
 }
 
-/** `undefined` where there is none of that name. One of another type than ours cannot be read. */
-export function readSet(socket: NetlinkSocket, name: string): ReturnType<typeof decodeIpset> {
-  const messages = listMessages(socket, `the set ${name}`, listRequest(name));
-  return messages && decodeIpset(messages);
-}
-
-function listMessages(
-  socket: NetlinkSocket,
-  what: string,
-  request: NetlinkRequest,
-): readonly Message[] | undefined {
-  const reply = dump(socket, what, request);
-  if (reply.kind === 'answered') return reply.messages;
+/** `undefined` where there is none of that name. */
+export function readSet(socket: NetlinkSocket, name: string): Ipset | undefined {
+  const reply = dump(socket, `the set ${name}`, listRequest(name));
+  if (reply.kind === 'answered') return decodeIpset(reply.messages);
   if (reply.errno === constants.errno.ENOENT) return undefined;
-  throw new JunctionError('NETLINK_FAILED', `netlink: cannot list ${what}: ${reply.name}`);
+  throw new JunctionError('NETLINK_FAILED', `netlink: cannot list the set ${name}: ${reply.name}`);
 }
 
 const IPVS_CMD_GET_CONFIG = 13;

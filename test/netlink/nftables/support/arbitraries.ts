@@ -133,7 +133,7 @@ export const baseChain: fc.Arbitrary<BaseChain> = fc.record({
 
 const fields: fc.Arbitrary<SetFields> = fc.oneof(
   fc
-    .array(fc.constantFrom('ipv4_addr', 'ipv6_addr', 'inet_proto', 'inet_service', 'mark'), {
+    .array(fc.constantFrom('ipv4_addr', 'ipv6_addr', 'inet_proto', 'inet_service'), {
       minLength: 1,
       maxLength: 4,
     })
@@ -141,7 +141,7 @@ const fields: fc.Arbitrary<SetFields> = fc.oneof(
   fc
     .array(
       fc.oneof(
-        fc.constantFrom<Selector>('ip daddr', 'ip6 saddr', 'meta l4proto', 'meta mark', 'th dport'),
+        fc.constantFrom<Selector>('ip daddr', 'ip6 daddr', 'meta l4proto', 'th dport'),
         fc.integer({ min: 1, max: 1000 }).map((modulus): Selector => `numgen random mod ${modulus}`),
       ),
       { minLength: 1, maxLength: 4 },
@@ -154,9 +154,8 @@ export const setSpec: fc.Arbitrary<SetSpec> = fc.record(
     name,
     key: fields,
     data: fc.oneof(fc.constant('verdict' as const), fields),
-    flags: fc.subarray<SetFlag>(['constant', 'interval', 'timeout', 'dynamic']),
+    flags: fc.subarray<SetFlag>(['interval', 'timeout', 'dynamic']),
     size: u32,
-    timeoutMs: fc.nat(Number.MAX_SAFE_INTEGER),
     counter: fc.constant(true),
     comment,
   },
