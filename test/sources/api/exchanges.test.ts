@@ -1,7 +1,5 @@
 /** The source serves from everything that a real API server was seen to answer and that can be served from. */
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { ApiSource } from '../../../src/sources/api/apiSource.ts';
-import { ApiClient } from '../../../src/sources/api/client.ts';
+import { describe, expect, it } from 'vitest';
 import type { ApiAccess } from '../../../src/sources/api/credentials/identity.ts';
 import { MemoryNetwork } from '../../support/apiServer/memoryNetwork.ts';
 import {
@@ -17,7 +15,7 @@ import {
   streamedList,
   watch,
 } from './exchanges.ts';
-import { openAccess, record } from './harness.ts';
+import { openAccess, startSource } from './harness.ts';
 
 const S1 = service('s1', '10.96.0.11', 60);
 const S2 = service('s2', '10.96.0.12', 66);
@@ -29,59 +27,19 @@ const isStream = ({ query }: Asked): boolean => query['sendInitialEvents'] === '
 const isWatch = ({ query }: Asked): boolean =>
   query['watch'] === 'true' && query['sendInitialEvents'] !== 'true';
 
-interface Served {
-  readonly asked: readonly Asked[];
-  readonly told: () => readonly string[];
-  readonly until: (what: string, check: () => boolean) => Promise<void>;
-  readonly isSynced: () => boolean;
-}
+type Served = Awaited<ReturnType<typeof startSource>> & { readonly asked: readonly Asked[] };
 
 /** The script is for services; the others are there, and quiet. */
-async function serve(
-  script: (asked: Asked) => Reply,
-  access: (url: string) => ApiAccess = openAccess,
-): Promise<Served> {
+async function serve(script: (asked: Asked) => Reply, access = openAccess): Promise<Served> {
   const network = new MemoryNetwork();
-  const { clock } = network;
-  const server = playScript(network, (asked) => {
-    const resource = resourceOf(asked);
+  const { url, asked } = playScript(network, (question) => {
+    const resource = resourceOf(question);
     if (resource === 'readyz') return { status: 200, body: 'ok' };
-    if (resource === 'services' || resource === 'servicecidrs') return script(asked);
-    if (asked.query['watch'] !== 'true') return list(resource, 70, resource === 'nodes' ? [NODE] : []);
-    return isStream(asked) ? REPLIES.streamRefused : watch(bookmark(resource, 70));
+    if (resource === 'services' || resource === 'servicecidrs') return script(question);
+    if (question.query['watch'] !== 'true') return list(resource, 70, resource === 'nodes' ? [NODE] : []);
+    return isStream(question) ? REPLIES.streamRefused : watch(bookmark(resource, 70));
   });
-  const client = new ApiClient({
-    access: access(server.url),
-    clock,
-    rateLimit: { qps: -1, burst: 1 },
-    createDispatcher: (to, identity) => network.createDispatcher(to, identity),
-  });
-  const source = new ApiSource({
-    client,
-    clock,
-    nodeName: 'node1',
-    random: () => 0.5,
-    withServiceCIDRs: true,
-  });
-  const { events, told, isSynced } = record();
-  onTestFinished(async () => {
-    await source.stop();
-    await client.close();
-  });
-  await source.start(events);
-  return {
-    asked: server.asked,
-    told,
-    isSynced,
-    until: async (what, check) => {
-      await network.quiet();
-      for (let turn = 0; turn < 20_000; turn++) {
-        if (check()) return;
-        await clock.advanceToNext();
-      }
-      throw new Error(`waited in vain: ${what}`);
-    },
-  };
+  return { ...(await startSource(network, access(url), { withServiceCIDRs: true })), asked };
 }
 
 /** Answers for ServiceCIDRs, or the given one for services. */

@@ -22,40 +22,48 @@ import {
 } from '../../support/apiServer/index.ts';
 import { RESOURCES } from '../../support/apiServer/resources.ts';
 
-export const NODE = 'node1';
+const NODE = 'node1';
 
-export interface Harness {
-  readonly server: TestApiServer;
+/** A source, and what it has told. */
+interface Started {
   readonly source: Source;
-  readonly network: MemoryNetwork;
-  readonly clock: FakeClock;
   readonly diagnostics: readonly ApiDiagnostic[];
   /** What the source has told, by `Kind key`. */
   readonly world: ReadonlyMap<string, unknown>;
   /** Every event, as lines, since the last call. */
   readonly told: () => readonly string[];
+  readonly isSynced: () => boolean;
   /** Lets time go on until it is so. */
   readonly until: (what: string, check: () => boolean) => Promise<void>;
+}
+
+export interface Harness extends Started {
+  readonly server: TestApiServer;
+  readonly network: MemoryNetwork;
+  readonly clock: FakeClock;
   /** Lets so much time go by. */
   readonly pass: (ms: number) => Promise<void>;
   /** The source's world is the server's, and every watch is open. */
   readonly settled: () => Promise<void>;
 }
 
-export interface HarnessOptions extends Omit<ApiServerOptions, 'clock' | 'network'> {
-  readonly objects?: readonly RawObject[];
+interface SourceOptions {
   readonly withServiceCIDRs?: boolean;
   /** Asked for; protobuf when not given. */
   readonly encoding?: Encoding;
+  /** Gets the diagnostics too, as they come. */
+  readonly observe?: (clock: FakeClock) => OnDiagnostic;
+  /** Called by the listener of each object. */
+  readonly onEvent?: () => void;
+}
+
+export interface HarnessOptions extends Omit<ApiServerOptions, 'clock' | 'network'>, SourceOptions {
+  readonly objects?: readonly RawObject[];
   readonly access?: (server: TestApiServer, clock: FakeClock) => Promise<ApiAccess>;
   /** The server refuses connections until the test lets it listen. */
   readonly away?: boolean;
   /** Faults from the beginning. */
   readonly faults?: readonly FaultRule[];
-  /** Gets the diagnostics too, as they come. */
-  readonly observe?: (clock: FakeClock) => OnDiagnostic;
-  /** Called by the listener of each object. */
-  readonly onEvent?: () => void;
   /** The source is started early: its listener takes what has come when this resolves. */
   readonly listenAfter?: (server: TestApiServer, clock: FakeClock) => Promise<void>;
 }
@@ -66,36 +74,54 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const server = await TestApiServer.start({ ...options, network });
   server.put(...(options.objects ?? []));
   for (const rule of options.faults ?? []) server.faults.add(rule);
+  const access = (await options.access?.(server, clock)) ?? openAccess(server.url);
+  if (options.away) await server.close();
+  onTestFinished(() => server.close());
+  const listenAfter = options.listenAfter && (() => options.listenAfter?.(server, clock));
+  const started = await startSource(network, access, options, listenAfter);
+  const serverWorld = remembered(server);
+  const settled: Harness['settled'] = async () => {
+    const kinds = options.withServiceCIDRs ? 4 : 3;
+    await started.until(
+      'the source has the world of the server',
+      () => started.isSynced() && server.watches.size === kinds && sameWorld(started.world, serverWorld()),
+    );
+  };
+  const pass = async (ms: number): Promise<void> => {
+    const end = clock.now() + ms;
+    clock.schedule(ms, () => undefined);
+    await started.until('time passes', () => clock.now() >= end);
+  };
+  return { ...started, server, network, clock, pass, settled };
+}
+
+export async function startSource(
+  network: MemoryNetwork,
+  access: ApiAccess,
+  { encoding = 'protobuf', withServiceCIDRs, observe, onEvent }: SourceOptions,
+  listenAfter?: () => Promise<void> | undefined,
+): Promise<Started> {
+  const { clock } = network;
   const diagnostics: ApiDiagnostic[] = [];
-  const observe = options.observe?.(clock);
+  const observer = observe?.(clock);
   const onDiagnostic = (diagnostic: ApiDiagnostic): void => {
     diagnostics.push(diagnostic);
-    observe?.(diagnostic);
+    observer?.(diagnostic);
   };
-  const client = new ApiClient({
-    access: (await options.access?.(server, clock)) ?? openAccess(server.url),
-    clock,
-    rateLimit: { qps: 50, burst: 100 },
-    onDiagnostic,
-    encoding: options.encoding ?? 'protobuf',
-    createDispatcher: (access, identity) => network.createDispatcher(access, identity),
-  });
-  if (options.away) await server.close();
-  const { withServiceCIDRs, listenAfter } = options;
+  const rateLimit = { qps: 50, burst: 100 };
+  const createDispatcher = network.createDispatcher.bind(network);
+  const client = new ApiClient({ access, clock, rateLimit, onDiagnostic, encoding, createDispatcher });
   const random = seededRandom();
   const direct = new ApiSource({ client, clock, nodeName: NODE, random, onDiagnostic, withServiceCIDRs });
   const source: Source = listenAfter === undefined ? direct : new EarlySource(direct, clock);
-  const { events, world, told, isSynced } = record(options.onEvent);
-  const serverWorld = remembered(server);
+  const { events, world, told, isSynced } = record(onEvent);
   onTestFinished(async () => {
     await source.stop().catch(() => undefined);
     await client.close();
-    await server.close();
   });
-  await listenAfter?.(server, clock);
+  await listenAfter?.();
   await source.start(events);
-
-  const until: Harness['until'] = async (what, check) => {
+  const until: Started['until'] = async (what, check) => {
     await network.quiet();
     for (let turn = 0; turn < 20_000; turn++) {
       if (check()) return;
@@ -103,19 +129,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     }
     throw new Error(`waited in vain: ${what}\n${diagnostics.map(printDiagnostic).slice(-20).join('\n')}`);
   };
-  const settled: Harness['settled'] = async () => {
-    const kinds = options.withServiceCIDRs ? 4 : 3;
-    await until(
-      'the source has the world of the server',
-      () => isSynced() && server.watches.size === kinds && sameWorld(world, serverWorld()),
-    );
-  };
-  const pass = async (ms: number): Promise<void> => {
-    const end = clock.now() + ms;
-    clock.schedule(ms, () => undefined);
-    await until('time passes', () => clock.now() >= end);
-  };
-  return { server, source, network, clock, diagnostics, world, told, until, pass, settled };
+  return { source, diagnostics, world, told, isSynced, until };
 }
 
 export function openAccess(url: string, identity: Partial<Identity> = {}): ApiAccess {
@@ -144,7 +158,7 @@ function unpacked(slice: EndpointSlice): EndpointSlice {
 }
 
 /** What a proxy should know of what the server holds. */
-export function worldOf(server: TestApiServer): ReadonlyMap<string, unknown> {
+function worldOf(server: TestApiServer): ReadonlyMap<string, unknown> {
   const project = {
     Service: projectService,
     EndpointSlice: projectEndpointSlice,
@@ -176,17 +190,17 @@ function remembered(server: TestApiServer): () => ReadonlyMap<string, unknown> {
   };
 }
 
-export function sameWorld(one: ReadonlyMap<string, unknown>, other: ReadonlyMap<string, unknown>): boolean {
+function sameWorld(one: ReadonlyMap<string, unknown>, other: ReadonlyMap<string, unknown>): boolean {
   return one.size === other.size && [...one].every(([key, value]) => deepEqual(value, other.get(key)));
 }
 
-export function printDiagnostic(diagnostic: ApiDiagnostic): string {
+function printDiagnostic(diagnostic: ApiDiagnostic): string {
   const failure = 'failure' in diagnostic && diagnostic.failure ? `: ${diagnostic.failure.message}` : '';
   const resource = 'resource' in diagnostic ? ` ${diagnostic.resource}` : '';
   return `${diagnostic.kind}${resource}${failure}`;
 }
 
-export function record(onChange = (): void => undefined): {
+function record(onChange = (): void => undefined): {
   readonly events: ApiSourceEvents;
   readonly world: ReadonlyMap<string, unknown>;
   readonly told: () => readonly string[];
