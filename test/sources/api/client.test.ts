@@ -55,53 +55,41 @@ async function drain(body: ApiResponse['body']): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
+const OTHER_CA = certificate('otherCa');
+const UNKNOWN = 'not signed by the authority that was given';
+const WRONG_NAME = "Hostname/IP does not match certificate's altnames";
+
 describe('trust', () => {
-  it.each<[string, ApiServerOptions['certificate'], Partial<Identity>, Partial<ApiAccess>, string]>([
-    ['the right authority', 'server', {}, {}, '200'],
-    [
-      'another authority',
-      'server',
-      { ca: certificate('otherCa') },
-      {},
-      'not signed by the authority that was given',
-    ],
-    ['no authority', 'server', { ca: undefined }, {}, 'not signed by the authority that was given'],
-    ['anybody', 'server', { ca: undefined }, { insecure: true }, '200'],
-    ['an expired certificate', 'expiredServer', {}, {}, 'its certificate has expired'],
-    ['the right name', 'server', {}, { serverName: 'kubernetes.default.svc' }, '200'],
-    [
-      'another name',
-      'server',
-      {},
-      { serverName: 'other.example' },
-      "Hostname/IP does not match certificate's altnames",
-    ],
-  ])('%s', async (_, shown, identity, more, expected) => {
-    const server = await serve({ certificate: shown ?? 'server' });
+  it.each<[what: string, identity: Partial<Identity>, more: Partial<ApiAccess>, expected: string]>([
+    ['the right authority', {}, {}, '200'],
+    ['another authority', { ca: OTHER_CA }, {}, UNKNOWN],
+    ['no authority', { ca: undefined }, {}, UNKNOWN],
+    ['anybody', { ca: undefined }, { insecure: true }, '200'],
+    ['the right name', {}, { serverName: 'kubernetes.default.svc' }, '200'],
+    ['another name', {}, { serverName: 'other.example' }, WRONG_NAME],
+  ])('%s', async (_, identity, more, expected) => {
+    const server = await serve();
     const outcome = await statusOf(connect(accessTo(server, identity, more))).then(String, String);
     expect(outcome).toContain(expected);
     if (expected !== '200') expect(outcome).toContain('cannot trust the API server');
   });
 
-  it('nothing listens: says so', async () => {
-    const server = await serve();
-    await server.close();
-    await server.listen();
-    const { url } = server;
-    await server.close();
-    const failure: unknown = await statusOf(connect(openAccess(url))).catch((error: unknown) => error);
-    expect(failure).toMatchObject({ code: 'API_UNREACHABLE', kind: 'unreachable' });
-    expect(String(failure)).toMatch(/: connect ECONNREFUSED [\d.:]+$/);
-    await server.listen();
+  it('an expired certificate', async () => {
+    const server = await serve({ certificate: 'expiredServer' });
+    await expect(statusOf(connect(accessTo(server)))).rejects.toThrow('its certificate has expired');
   });
+});
 
-  it('an answer that is not HTTP', async () => {
-    const server = await serve();
-    const failure: unknown = await statusOf(connect(openAccess(server.url.replace('https', 'http')))).catch(
-      (error: unknown) => error,
-    );
-    expect(failure).toMatchObject({ name: 'JunctionError' });
-  });
+it('nothing listens, or no HTTP is spoken: the failure says so', async () => {
+  const server = await serve();
+  const plain = connect(openAccess(server.url.replace('https', 'http')));
+  await expect(statusOf(plain)).rejects.toMatchObject({ name: 'JunctionError' });
+  const { url } = server;
+  await server.close();
+  const failure: unknown = await statusOf(connect(openAccess(url))).catch((error: unknown) => error);
+  expect(failure).toMatchObject({ code: 'API_UNREACHABLE', kind: 'unreachable' });
+  expect(String(failure)).toMatch(/: connect ECONNREFUSED [\d.:]+$/);
+  await server.listen();
 });
 
 describe('identity', () => {
@@ -127,25 +115,26 @@ describe('the way', () => {
     expect(proxy.tunnels).toEqual([server.host]);
   });
 
-  it('through a proxy checks names too', async () => {
+  it('through a proxy checks names and authorities too', async () => {
     const proxy = await startConnectProxy();
     onTestFinished(() => proxy.close());
     const server = await serve();
-    const names = { proxy: new URL(proxy.url), serverName: 'other.example' };
-    await expect(statusOf(connect(accessTo(server, {}, names)))).rejects.toThrow(
-      'cannot trust the API server',
-    );
-    const trust = { proxy: new URL(proxy.url) };
-    await expect(statusOf(connect(accessTo(server, { ca: certificate('otherCa') }, trust)))).rejects.toThrow(
-      'cannot trust the API server',
-    );
+    const through = { proxy: new URL(proxy.url) };
+    for (const access of [
+      accessTo(server, {}, { ...through, serverName: 'other.example' }),
+      accessTo(server, { ca: OTHER_CA }, through),
+    ])
+      await expect(statusOf(connect(access))).rejects.toThrow('cannot trust the API server');
   });
 
-  it('may begin with a path', async () => {
+  it('may begin with a path; the server is told who asks, and what they take', async () => {
     const server = await serve({});
-    const client = connect(openAccess(`${server.url}/k8s/clusters/c-1/`));
-    await statusOf(client);
-    expect(server.log[0]?.path).toBe('/k8s/clusters/c-1/api/v1/nodes');
+    const access = openAccess(`${server.url}/k8s/clusters/c-1/`);
+    await statusOf(connect(access, { userAgent: 'junction/1.2.3' }));
+    expect(server.log[0]).toMatchObject({
+      path: '/k8s/clusters/c-1/api/v1/nodes',
+      headers: { 'user-agent': 'junction/1.2.3', accept: 'application/json' },
+    });
   });
 });
 
@@ -215,38 +204,6 @@ describe('requests', () => {
     expect(server.count('list')).toBe(Math.min(atOnce + 1, 12));
     await clock.advance(12 * everyMs);
     expect(await all).toEqual(Array.from({ length: 12 }, () => 200));
-  });
-
-  it('say who asks, and what they take', async () => {
-    const server = await serve({});
-    await statusOf(connect(openAccess(server.url), { userAgent: 'junction/1.2.3' }));
-    expect(server.log[0]?.headers).toMatchObject({
-      'user-agent': 'junction/1.2.3',
-      accept: 'application/json',
-    });
-  });
-
-  it('can be called off', async () => {
-    const server = await serve({});
-    server.faults.add({ on: 'any', fault: { kind: 'hang' } });
-    const controller = new AbortController();
-    const request = connect(openAccess(server.url)).get('/api/v1/nodes', {}, { signal: controller.signal });
-    controller.abort(new Error('enough'));
-    await expect(request).rejects.toThrow('enough');
-  });
-
-  it('post events', async () => {
-    const server = await serve({});
-    const event = {
-      apiVersion: 'events.k8s.io/v1',
-      kind: 'Event',
-      metadata: { name: 'x' },
-      reason: 'Starting',
-    };
-    const path = '/apis/events.k8s.io/v1/namespaces/default/events';
-    const request = { method: 'POST', path, contentType: 'application/json', body: event } as const;
-    expect(await connect(openAccess(server.url)).send(request)).toEqual({ status: 201, body: event });
-    expect(server.events).toEqual([{ path, body: event }]);
   });
 
   it('that are refused say why', async () => {

@@ -1,8 +1,9 @@
 /** The test API server takes and refuses what kube-apiserver 1.36.4 takes and refuses. */
-import { request } from 'undici';
 import { expect, it, onTestFinished } from 'vitest';
-import { type StreamingLists, TestApiServer } from '../../support/apiServer/index.ts';
-import { FakeClock } from '../../time/fakeClock.ts';
+import { type ApiServerOptions, type StreamingLists, TestApiServer } from '../../support/apiServer/index.ts';
+import { MemoryNetwork } from '../../support/apiServer/memoryNetwork.ts';
+import { PROTOBUF } from './faults.ts';
+import { openAccess } from './harness.ts';
 import { SHOP } from './objects.ts';
 
 /** The status, and the code of the error event where a watch is answered with one. */
@@ -64,37 +65,33 @@ it.each<[StreamingLists, Outcome]>([
 });
 
 async function outcomeOf(query: string, streamsLists: StreamingLists = true): Promise<Outcome> {
-  const clock = new FakeClock();
-  const server = await TestApiServer.start({ clock, streamsLists });
-  onTestFinished(() => server.close());
-  server.put(...SHOP);
-  const answer = request(`${server.url}/api/v1/services?${query}`, {
-    headers: { accept: 'application/json' },
-  });
-  const seen: { statusCode?: number } = {};
-  let text = '';
-  const read = answer.then(async (response) => {
-    seen.statusCode = response.statusCode;
-    response.body.setEncoding('utf8').on('data', (part: string) => {
-      text += part;
-    });
-    await new Promise((resolve) => response.body.once('close', resolve).once('error', resolve));
-  });
-  // A watch that goes on is cut when it has said what it says at its beginning.
-  for (let turn = 0; turn < 300 && (seen.statusCode === undefined || turn < 30); turn++) {
-    await new Promise((resolve) => setTimeout(resolve, 1));
-    await clock.advance(100);
-  }
-  server.dropConnections();
-  await read;
+  const { status, text } = await ask(`?${query}`, { accept: 'application/json' }, { streamsLists });
   const [event] = text.split('\n');
-  const code = event?.startsWith('{"type":"ERROR"')
-    ? (JSON.parse(event) as { readonly object: { readonly code: number } }).object.code
-    : undefined;
-  return seen.statusCode === 200 && code !== undefined ? [200, code] : (seen.statusCode ?? 0);
+  if (!event?.startsWith('{"type":"ERROR"')) return status;
+  return [200, (JSON.parse(event) as { readonly object: { readonly code: number } }).object.code];
 }
 
-const PROTOBUF = 'application/vnd.kubernetes.protobuf';
+/** What is said at the beginning: a watch goes on. */
+async function ask(query: string, headers: Readonly<Record<string, string>>, options: ApiServerOptions) {
+  const network = new MemoryNetwork();
+  const server = await TestApiServer.start({ ...options, network });
+  onTestFinished(() => server.close());
+  server.put(...SHOP);
+  const dispatcher = network.createDispatcher(openAccess(server.url), {});
+  const path = `/api/v1/services${query}`;
+  const answer = dispatcher.request({ origin: server.url, path, method: 'GET', headers });
+  // The server waits for a version that it does not have yet.
+  await network.clock.advance(5000);
+  const { statusCode: status, headers: answered, body } = await answer;
+  let text = '';
+  body.setEncoding('utf8').on('data', (part: string) => {
+    text += part;
+  });
+  body.on('error', () => undefined);
+  await network.quiet();
+  server.dropConnections();
+  return { status, type: answered['content-type'], text };
+}
 
 it.each([
   [undefined, true, 200, 'application/json'],
@@ -108,12 +105,7 @@ it.each([
   // One that has no protobuf.
   [`${PROTOBUF}, application/json`, false, 200, 'application/json'],
   [PROTOBUF, false, 406, 'application/json'],
-])('accept: %s (has protobuf: %s): %i %s', async (accept, hasProtobuf, expected, type) => {
-  const server = await TestApiServer.start({ hasProtobuf });
-  onTestFinished(() => server.close());
-  const options = accept === undefined ? {} : { headers: { accept } };
-  const { statusCode, headers, body } = await request(`${server.url}/api/v1/services`, options);
-  await body.dump();
-  expect(statusCode).toBe(expected);
-  expect(headers['content-type']).toBe(type);
+])('accept: %s (has protobuf: %s): %i %s', async (accept, hasProtobuf, status, type) => {
+  const headers: Record<string, string> = accept === undefined ? {} : { accept };
+  expect(await ask('', headers, { hasProtobuf })).toMatchObject({ status, type });
 });
