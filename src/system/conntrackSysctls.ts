@@ -55,13 +55,10 @@ interface ConntrackOptions {
 }
 
 /** `undefined`: leave it alone. */
-export function wantedConntrackMax(
-  conntrack: Pick<ConntrackSettings, 'maxPerCore' | 'min'>,
-  cpuCount: number,
-): number | undefined {
-  if (conntrack.maxPerCore <= 0) return undefined;
-  const scaled = conntrack.maxPerCore * cpuCount;
-  return scaled > SCALED_LIMIT ? SCALED_LIMIT : Math.max(scaled, conntrack.min);
+function wantedMax({ maxPerCore, min }: ConntrackSettings, cpuCount: number): number | undefined {
+  if (maxPerCore <= 0) return undefined;
+  const scaled = maxPerCore * cpuCount;
+  return scaled > SCALED_LIMIT ? SCALED_LIMIT : Math.max(scaled, min);
 }
 
 /** In the order in which they are made: `undefined` leaves what is there. */
@@ -111,7 +108,7 @@ export function wantedConntrackSettings(
   settings: ConntrackSettings,
   cpuCount: number,
 ): readonly WantedSetting[] {
-  const max = wantedConntrackMax(settings, cpuCount);
+  const max = wantedMax(settings, cpuCount);
   return SETTINGS.flatMap(({ name, wanted, consequence }) => {
     const value = wanted(settings, max);
     return value === undefined ? [] : [{ name, wanted: value, consequence }];
@@ -195,7 +192,7 @@ export function countCpus(sysRoot = '/sys'): number {
 }
 
 /** `0-3,8` is five. */
-export function parseCpuList(text: string): number {
+function parseCpuList(text: string): number {
   return text
     .trim()
     .split(',')

@@ -1,5 +1,4 @@
-import { existsSync } from 'node:fs';
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -7,7 +6,6 @@ import { isJunctionError } from '../../../../src/errors.ts';
 import { runPlugin } from '../../../../src/system/pluginProcess.ts';
 import { loadAccess } from '../../../../src/sources/api/credentials/load.ts';
 import { certificate, privateKey } from '../../../support/apiServer/index.ts';
-import { withEnoughTime } from '../../../support/enoughTime.ts';
 import { kubeconfigText, Machine } from './machine.ts';
 
 const V1 = 'client.authentication.k8s.io/v1';
@@ -137,18 +135,11 @@ describe('a credential plugin', () => {
   });
 });
 
-/** A zombie has ended. */
-async function isAlive(pid: number): Promise<boolean> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
-  return status !== '' && !/^State:\s+Z/m.test(status);
-}
-
 describe('a real program', () => {
   async function access(script: string, timeoutMs?: number): ReturnType<typeof loadAccess> {
     const directory = await mkdtemp(join(tmpdir(), 'junction-exec-'));
     onTestFinished(() => rm(directory, { recursive: true }));
-    await writeFile(join(directory, 'login'), `#!/bin/sh\n${script}\n`);
-    await chmod(join(directory, 'login'), 0o755);
+    await writeFile(join(directory, 'login'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
     const exec = { apiVersion: V1, command: './login', env: [{ name: 'WHO', value: 'jo' }] };
     await writeFile(join(directory, 'config'), kubeconfigText({ server }, { exec }));
     return loadAccess({
@@ -162,27 +153,6 @@ describe('a real program', () => {
   it('is started with its environment, and an input that has ended', async () => {
     const print = `printf '{"apiVersion":"${V1}","kind":"ExecCredential","status":{"token":"%s"}}' "$WHO$(cat)"`;
     expect((await (await access(print)).identity()).authorization).toBe('Bearer jo');
-  });
-
-  it('that ignores SIGTERM is killed, and so is what it started', async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'junction-exec-'));
-    onTestFinished(() => rm(directory, { recursive: true }));
-    const script = [
-      `trap '' TERM`,
-      `(trap '' TERM; while :; do sleep 0.1; done) & echo $! >${directory}/child`,
-      `echo $$ >${directory}/leader`,
-      'while :; do sleep 0.1; done',
-    ].join('\n');
-    await withEnoughTime(async (limitMs) => {
-      const message = `did not end within ${limitMs / 1000} s`;
-      await expect((await access(script, limitMs)).identity()).rejects.toThrow(message);
-      const isStarted = existsSync(join(directory, 'leader'));
-      for (const name of isStarted ? ['leader', 'child'] : []) {
-        const pid = Number(await readFile(join(directory, name), 'utf8'));
-        await expect.poll(() => isAlive(pid), { timeout: 150_000 }).toBe(false);
-      }
-      return isStarted;
-    });
   });
 
   it('that runs too long is said to, not to have been ended by a signal', async () => {
