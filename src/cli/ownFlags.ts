@@ -19,7 +19,7 @@ export const OWN_FLAGS = {
   family: flag('family', choiceOf(['both', 'ipv4', 'ipv6']), 'both', { help: 'address families' }),
   planOutput: flag('output', choiceOf(['text', 'table', 'json']), 'text', {
     short: 'o',
-    help: "text: input for nft, or for iptables-restore --noflush (Junction's own chains; the jumps to them are comments), in the ipvs mode for ipset, ipvsadm and ip too; script: a shell script that applies all of it, and leaves the same when it is run again; table: who answers where; json: everything",
+    help: "text: input for nft, or for iptables-restore --noflush (Junction's own chains; the jumps to them are comments), in the ipvs mode for ipset, ipvsadm and ip too; table: who answers where; json: everything",
   }),
   output: flag('output', choiceOf(['text', 'json']), 'text', {
     short: 'o',
