@@ -1,7 +1,7 @@
 /** Which manifest files there are, in the order in which they win, and what their text is. */
 import { isUtf8 } from 'node:buffer';
 import { constants, type Stats } from 'node:fs';
-import { access, lstat, open, readdir, realpath, stat } from 'node:fs/promises';
+import { access, lstat, readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { errorCode, JunctionError, messageOf } from '../../errors.ts';
 import type { SourceProblem } from '../source.ts';
@@ -18,62 +18,57 @@ export interface FoundFiles {
   readonly problems: readonly SourceProblem[];
   /** Paths that cannot be read now; what they held may still be there. */
   readonly hidden: readonly string[];
-  /** Where a change may matter, by identity: a directory that is replaced has the same path, and is another. */
-  readonly directories: ReadonlyMap<string, string>;
 }
 
 /** Timestamps of some file systems are coarse: equal ones of a file that was written just now say nothing. */
 const SETTLING_MS = 2000;
 
-export async function findFiles(roots: readonly string[]): Promise<FoundFiles> {
+/** `onDirectory` is told of each directory where a change may matter, before it is read. */
+export async function findFiles(
+  roots: readonly string[],
+  onDirectory: (path: string) => void = () => {},
+): Promise<FoundFiles> {
   const files: FoundFile[] = [];
   const problems: SourceProblem[] = [];
   const hidden: string[] = [];
-  const directories = new Map<string, string>();
   /** Real paths: a file that two paths lead to is one file, and links may lead round in a circle. */
   const seen = new Set<string>();
-  let found = 0;
-  const watch = async (directory: string): Promise<void> => {
-    const { dev, ino } = await stat(directory);
-    directories.set(`${dev} ${ino}`, directory);
-  };
-  const visit = async (path: string, isRoot: boolean): Promise<void> => {
+  /** Whether there is a manifest, or might be. */
+  const visit = async (path: string, isRoot: boolean): Promise<boolean> => {
     const isManifest = isRoot || /\.(?:ya?ml|json)$/i.test(path);
     try {
       const stats = await stat(path);
       const isFile = stats.isFile() && isManifest;
       if (isRoot && !isFile && !stats.isDirectory()) throw new Error('is neither a file nor a directory');
-      if (!isFile && !stats.isDirectory()) return;
+      if (!isFile && !stats.isDirectory()) return false;
       const real = await realpath(path);
-      if (isFile || seen.has(real)) found += 1;
-      if (seen.has(real)) return;
+      if (seen.has(real)) return true;
       seen.add(real);
-      await watch(isFile ? dirname(real) : real);
+      onDirectory(isFile ? dirname(real) : real);
       if (isFile) {
         await access(path, constants.R_OK);
         files.push({ path, stamp: stampOf(stats) });
-        return;
+        return true;
       }
+      let hasManifest = false;
       for (const name of (await readdir(path)).sort())
-        if (!name.startsWith('.')) await visit(join(path, name), false);
+        if (!name.startsWith('.') && (await visit(join(path, name), false))) hasManifest = true;
+      return hasManifest;
     } catch (error) {
       // What went away since the directory was listed is simply not there; a link that leads nowhere is a mistake.
-      const isMistake = isRoot || (isManifest && ((await isLink(path)) || path.includes('\ufffd')));
-      if (isGone(error) && !isMistake) return;
-      found += 1;
+      if (isGone(error) && !isRoot && !(isManifest && (await isLink(path)))) return false;
       problems.push({ severity: 'error', where: path, message: await explain(path, error) });
       if (!isGone(error)) hidden.push(path);
+      return true;
     }
   };
   for (const root of roots) {
     // A root that is replaced, or comes back, shows in the directory above it.
-    await watch(dirname(root)).catch(() => undefined);
-    const before = found;
-    await visit(root, true);
+    onDirectory(dirname(root));
     const message = 'has no file whose name ends in .yaml, .yml or .json';
-    if (found === before) problems.push({ severity: 'warning', where: root, message });
+    if (!(await visit(root, true))) problems.push({ severity: 'warning', where: root, message });
   }
-  return { files, problems, hidden, directories };
+  return { files, problems, hidden };
 }
 
 function stampOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string {
@@ -96,14 +91,13 @@ async function explain(path: string, error: unknown): Promise<string> {
   if (code === 'EACCES')
     return `may not be read by user ${process.geteuid?.() ?? 'unknown'} (permission denied)`;
   if (!isGone(error)) return `cannot be read: ${code}`;
-  if (path === '-')
-    return 'is standard input, which cannot be followed (junction plan reads it): name a file or a directory';
+  if (path === '-') return 'is standard input, which cannot be followed: name a file or a directory';
   if (path.startsWith('~'))
     return 'does not exist; a shell replaces ~ only at the beginning of a word: write the path in full';
   return (await isLink(path)) ? 'is a link to something that does not exist' : 'does not exist';
 }
 
-function isGone(error: unknown): boolean {
+export function isGone(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR'].includes(errorCode(error) ?? '');
 }
 
@@ -124,15 +118,7 @@ export type Content = { readonly text: string } | { readonly message: string };
 /** `undefined`: the file is not there any more. */
 export async function readContent(path: string): Promise<Content | undefined> {
   try {
-    // To open a FIFO would wait for its writer.
-    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    try {
-      const stats = await file.stat();
-      if (!stats.isFile()) return { message: 'is not a file any more' };
-      return stats.size > MAX_BYTES ? TOO_LONG : decode(await file.readFile());
-    } finally {
-      await file.close();
-    }
+    return (await stat(path)).size > MAX_BYTES ? TOO_LONG : decode(await readFile(path));
   } catch (error) {
     return isGone(error) ? undefined : { message: await explain(path, error) };
   }

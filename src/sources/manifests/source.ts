@@ -1,6 +1,6 @@
 /** Manifests in files and directories: their objects, and what changes in them. The last valid version of an object stays. */
 import { type FSWatcher, watch } from 'node:fs';
-import { attempt, messageOf } from '../../errors.ts';
+import { messageOf } from '../../errors.ts';
 import { deepEqual } from '../../model/equal.ts';
 import {
   type EndpointSlice,
@@ -11,8 +11,16 @@ import {
 } from '../../model/objects.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { runSliced, runToEnd, TimeSlice } from '../../time/timeSlice.ts';
-import type { Source, SourceEvents, SourceProblem } from '../source.ts';
-import { checkRoots, findFiles, type FoundFiles, readStream, readContent } from './files.ts';
+import { printSourceProblem, type Source, type SourceEvents, type SourceProblem } from '../source.ts';
+import {
+  checkRoots,
+  type Content,
+  findFiles,
+  type FoundFiles,
+  isGone,
+  readStream,
+  readContent,
+} from './files.ts';
 import { type Definition, type ParsedText, parseText, type SnapshotObject } from './parse.ts';
 
 export interface Manifests {
@@ -35,73 +43,59 @@ interface IgnoredObject {
 /** By `snapshotKey`. */
 export type Snapshot = ReadonlyMap<string, SnapshotObject>;
 
+type Files = ReadonlyMap<string, { readonly stamp: string; readonly parsed: ParsedText }>;
+
 /** What all files together say. */
-interface Resolution {
+interface State {
+  readonly files: Files;
   /** By id. */
   readonly inForce: ReadonlyMap<string, Definition>;
   readonly problems: readonly SourceProblem[];
 }
 
-const NOTHING: Resolution = { inForce: new Map(), problems: [] };
+const EMPTY: State = { files: new Map(), inForce: new Map(), problems: [] };
 const MAX_NAMES = 3;
 
 /**
  * The first definition of an object counts. One that cannot be used keeps its last version, and a file with an error
- * deletes nothing: what is missing may be in the part that cannot be read.
+ * deletes nothing: what is missing may be in the part that cannot be read. `hidden`: paths of which that is all of it.
  */
-function resolve(
-  files: ReadonlyMap<string, ParsedText>,
-  before = NOTHING.inForce,
-  isHidden: (file: string) => boolean = () => false,
-): Resolution {
+function resolve(files: Files, before = EMPTY.inForce, hidden: readonly string[] = []): State {
+  const texts = Array.from(files, ([file, { parsed }]) => ({ file, ...parsed }));
   const inForce = new Map<string, Definition>();
-  const problems = [...files.values()].flatMap((file) => file.problems);
-  for (const [file, parsed] of files) {
-    for (const each of parsed.definitions) {
-      const winner = inForce.get(each.id);
-      if (winner) problems.push(duplicate(each, winner));
-      else inForce.set(each.id, each);
-    }
-    for (const id of brokenIn(parsed.problems)) {
-      const last = before.get(id);
-      if (last?.file === file && !inForce.has(id)) inForce.set(id, last);
-    }
+  const problems = texts.flatMap((text) => text.problems);
+  const broken = new Set<string>();
+  for (const each of texts.flatMap((text) => text.definitions)) {
+    const { id, file, where, objects } = each;
+    const last = before.get(id);
+    const winner = inForce.get(id);
+    if (!objects) broken.add(id);
+    if (winner && objects) {
+      const message = `is also defined at ${winner.where}, and that one is used`;
+      problems.push({ severity: 'warning', where, object: id, message, expected: 'each object once' });
+    } else if (objects) inForce.set(id, each);
+    else if (!winner && last?.file === file) inForce.set(id, last);
   }
-  // An object may have moved to another file, and be broken there.
-  const broken = brokenIn(problems);
-  for (const [id, last] of before)
-    if (!inForce.has(id) && (broken.has(id) || isHidden(last.file))) inForce.set(id, last);
-  for (const [file, { problems: found }] of files) {
-    if (!found.some(({ severity }) => severity === 'error')) continue;
-    const left = [...before.values()].filter((last) => last.file === file && !inForce.has(last.id));
-    for (const last of left) inForce.set(last.id, last);
-    if (left.length > 0) problems.push(keptProblem(file, left));
+  const unsure = texts.filter((text) => text.problems.some(({ severity }) => severity === 'error'));
+  const kept = new Map([...hidden, ...unsure.map(({ file }) => file)].map((path) => [path, [] as string[]]));
+  for (const [id, last] of before) {
+    if (inForce.has(id)) continue;
+    const path = [...kept.keys()].find((each) => last.file === each || last.file.startsWith(`${each}/`));
+    // An object may have moved to another file, and be broken there.
+    if (broken.has(id) || path !== undefined) inForce.set(id, last);
+    if (!broken.has(id) && path !== undefined) kept.get(path)?.push(id);
   }
-  return { inForce, problems };
+  for (const [where, ids] of kept) {
+    if (ids.length === 0) continue;
+    const more = ids.length > MAX_NAMES ? ` and ${ids.length - MAX_NAMES} more` : '';
+    const names = ids.slice(0, MAX_NAMES).join(', ');
+    const message = `until this is corrected, what it said before stays: ${names}${more}`;
+    problems.push({ severity: 'warning', where, message });
+  }
+  return { files, inForce, problems };
 }
 
-/** Ids of objects that cannot be used as they are. */
-function brokenIn(problems: readonly SourceProblem[]): ReadonlySet<string> {
-  return new Set(
-    problems.flatMap(({ severity, object }) =>
-      severity === 'error' && object !== undefined ? [object] : [],
-    ),
-  );
-}
-
-function keptProblem(where: string, left: readonly Definition[]): SourceProblem {
-  const names = left.slice(0, MAX_NAMES).map(({ id }) => id);
-  const more = left.length > MAX_NAMES ? ` and ${left.length - MAX_NAMES} more` : '';
-  const message = `until this is corrected, what it said before stays: ${names.join(', ')}${more}`;
-  return { severity: 'warning', where, message };
-}
-
-function duplicate({ id, where }: Definition, winner: Definition): SourceProblem {
-  const message = `is also defined at ${winner.where}, and that one is used`;
-  return { severity: 'warning', where, object: id, message, expected: 'each object once' };
-}
-
-function manifestsOf({ inForce, problems }: Resolution): Manifests {
+function manifestsOf({ inForce, problems }: State): Manifests {
   const objects = [...snapshotOf(inForce).values()];
   return {
     services: objects.flatMap((each) => (each.kind === 'Service' ? [each.value] : [])),
@@ -113,16 +107,16 @@ function manifestsOf({ inForce, problems }: Resolution): Manifests {
   };
 }
 
-function ignoredIn(inForce: Resolution['inForce']): readonly IgnoredObject[] {
+function ignoredIn(inForce: State['inForce']): readonly IgnoredObject[] {
   return [...inForce.values()].flatMap(({ id, where, reason }) =>
     reason === undefined ? [] : [{ object: id, where, reason }],
   );
 }
 
 /** Two definitions can make the same object only when a slice has the name that we give to a subset of Endpoints. */
-function snapshotOf(inForce: Resolution['inForce']): Snapshot {
+function snapshotOf(inForce: State['inForce']): Snapshot {
   const snapshot = new Map<string, SnapshotObject>();
-  for (const object of [...inForce.values()].flatMap(({ objects }) => objects)) {
+  for (const object of [...inForce.values()].flatMap(({ objects }) => objects ?? [])) {
     const key = snapshotKey(object);
     if (!snapshot.has(key)) snapshot.set(key, object);
   }
@@ -149,63 +143,53 @@ export function emitDifference(events: SourceEvents, before: Snapshot, after: Sn
 }
 
 /** Reads files again only where they changed. */
-class ManifestFiles {
-  #files: ReadonlyMap<string, { readonly stamp: string; readonly parsed: ParsedText }> = new Map();
-  #inForce = NOTHING.inForce;
-
-  async read({ files, hidden, problems }: FoundFiles): Promise<Resolution> {
-    const timeSlice = new TimeSlice(systemClock);
-    const readings = new Map<string, { readonly stamp: string; readonly parsed: ParsedText }>();
-    for (const { path, stamp } of files) {
-      const known = this.#files.get(path);
-      const isSame = stamp !== '' && known?.stamp === stamp;
-      const content = isSame ? undefined : await readContent(path);
-      timeSlice.begin();
-      if (isSame) readings.set(path, known);
-      else if (content)
-        readings.set(path, { stamp, parsed: await runSliced(parseText(content, path), timeSlice) });
-    }
-    this.#files = readings;
-    const texts = new Map(Array.from(readings, ([path, { parsed }]) => [path, parsed]));
-    const isHidden = (file: string): boolean =>
-      hidden.some((path) => file === path || file.startsWith(`${path}/`));
-    const resolution = resolve(texts, this.#inForce, isHidden);
-    this.#inForce = resolution.inForce;
-    return { ...resolution, problems: [...problems, ...resolution.problems] };
+async function readFiles({ files, hidden, problems }: FoundFiles, before: State): Promise<State> {
+  const timeSlice = new TimeSlice(systemClock);
+  const read = new Map<string, { readonly stamp: string; readonly parsed: ParsedText }>();
+  for (const { path, stamp } of files) {
+    const known = before.files.get(path);
+    const isSame = stamp !== '' && known?.stamp === stamp;
+    const content = isSame ? undefined : await readContent(path);
+    timeSlice.begin();
+    if (isSame) read.set(path, known);
+    else if (content) read.set(path, { stamp, parsed: await runSliced(parseText(content, path), timeSlice) });
   }
+  const after = resolve(read, before.inForce, hidden);
+  return { ...after, problems: [...problems, ...after.problems] };
 }
 
 /** Never rejects: a path that does not exist is one of the problems. */
 export async function loadManifests(paths: readonly string[]): Promise<Manifests> {
-  return manifestsOf(await new ManifestFiles().read(await findFiles(paths)));
+  return manifestsOf(await readFiles(await findFiles(paths), EMPTY));
 }
 
 /** The same for standard input. */
 export async function readManifestStream(stream: AsyncIterable<Buffer>, name: string): Promise<Manifests> {
-  return manifestsOf(resolve(new Map([[name, runToEnd(parseText(await readStream(stream), name))]])));
+  return manifestsIn(await readStream(stream), name);
 }
 
 /** The same for one text; `name` stands for the file in problems. */
 export function parseManifests(text: string, name = 'text'): Manifests {
-  return manifestsOf(resolve(new Map([[name, runToEnd(parseText({ text }, name))]])));
+  return manifestsIn({ text }, name);
 }
 
-/** How long to wait after a change for more of them. */
-const DEBOUNCE_MS = 50;
-/** However many changes there are, they are read after this. */
-const MAX_DEBOUNCE_MS = 500;
+function manifestsIn(content: Content, name: string): Manifests {
+  return manifestsOf(resolve(new Map([[name, { stamp: '', parsed: runToEnd(parseText(content, name)) }]])));
+}
+
+/** After the first of several changes. */
+const DEBOUNCE_MS = 100;
 /** For file systems that do not notify of changes. */
 const POLL_MS = 30_000;
 
 export class ManifestSource implements Source {
   readonly #paths: readonly string[];
-  readonly #files = new ManifestFiles();
-  /** By identity, as in `FoundFiles`. */
-  readonly #watchers = new Map<string, FSWatcher>();
+  /** By directory. */
+  #watchers = new Map<string, FSWatcher | undefined>();
   #events: SourceEvents | undefined;
-  #now = NOTHING;
+  #now = EMPTY;
   #timer: NodeJS.Timeout | undefined;
-  #changedSince: number | undefined;
+  #hasChanged = false;
   #reading: Promise<void> = Promise.resolve();
   /** A reading that has not begun. */
   #next: Promise<void> | undefined;
@@ -228,6 +212,10 @@ export class ManifestSource implements Source {
     return this.#now.inForce.get(object)?.where;
   }
 
+  missing(service: ObjectKey): string | undefined {
+    return this.#now.inForce.has(`Service ${service}`) ? undefined : `Service ${service} is in no manifest`;
+  }
+
   async start(events: SourceEvents): Promise<void> {
     if (this.#paths.length === 0) throw new Error('manifests: no path was given');
     this.#events = events;
@@ -245,7 +233,15 @@ export class ManifestSource implements Source {
     this.#events = undefined;
     clearTimeout(this.#timer);
     await this.#reading.catch(() => undefined);
-    for (const identity of this.#watchers.keys()) this.#drop(identity);
+    closeAll(this.#watchers);
+  }
+
+  refresh(): Promise<void> {
+    return this.#readNext().catch((error: unknown) => {
+      const message = `cannot be read again: ${messageOf(error)}`;
+      this.#events?.report({ severity: 'error', where: this.#paths.join(', '), message });
+      this.#readIn(POLL_MS);
+    });
   }
 
   /** Files that change while they are read are read once more: what is asked for now begins afterwards. */
@@ -259,76 +255,49 @@ export class ManifestSource implements Source {
     return this.#next;
   }
 
-  async refresh(): Promise<void> {
-    if (!this.#events) return;
-    try {
-      await this.#readNext();
-    } catch (error) {
-      const message = `cannot be read again: ${messageOf(error)}`;
-      this.#events?.report({ severity: 'error', where: this.#paths.join(', '), message });
-      this.#readIn(POLL_MS);
-    }
-  }
-
-  missing(service: ObjectKey): string | undefined {
-    return this.#now.inForce.has(`Service ${service}`) ? undefined : `Service ${service} is in no manifest`;
-  }
-
   async #read(): Promise<void> {
+    if (!this.#events) return;
     clearTimeout(this.#timer);
-    this.#changedSince = undefined;
-    let found = await findFiles(this.#paths);
-    // What happened in a directory just before it was watched was not seen.
-    while (this.#watch(found.directories)) found = await findFiles(this.#paths);
-    const after = await this.#files.read(found);
-    this.#emit({ ...after, problems: [...after.problems, ...this.#unwatched(found.directories)] });
-    if (this.#changedSince === undefined) this.#readIn(POLL_MS);
+    this.#hasChanged = false;
+    // A directory that was replaced has the same path, and is another: each is watched anew, before it is read.
+    const old = this.#watchers;
+    this.#watchers = new Map();
+    const found = await findFiles(this.#paths, (directory) => this.#watch(directory));
+    closeAll(old);
+    const after = await readFiles(found, this.#now);
+    const message = `cannot be watched; changes may be noticed up to ${POLL_MS / 1000} s late`;
+    const unwatched = [...this.#watchers].flatMap(([where, watcher]) =>
+      watcher ? [] : [{ severity: 'warning', where, message } as const],
+    );
+    this.#emit({ ...after, problems: [...after.problems, ...unwatched] });
+    if (!this.#hasChanged) this.#readIn(POLL_MS);
   }
 
-  #emit(after: Resolution): void {
+  #emit(after: State): void {
     if (!this.#events) return;
-    const before = this.#now;
+    const known = new Set(this.#now.problems.map(printSourceProblem));
+    const before = snapshotOf(this.#now.inForce);
     this.#now = after;
-    const known = new Set(before.problems.map(keyOf));
-    for (const problem of after.problems) if (!known.has(keyOf(problem))) this.#events.report(problem);
-    emitDifference(this.#events, snapshotOf(before.inForce), snapshotOf(after.inForce));
+    for (const problem of after.problems)
+      if (!known.has(printSourceProblem(problem))) this.#events.report(problem);
+    emitDifference(this.#events, before, snapshotOf(after.inForce));
     this.#events.received?.();
   }
 
-  /** Returns whether a directory is watched that was not. */
-  #watch(directories: FoundFiles['directories']): boolean {
-    for (const identity of this.#watchers.keys()) if (!directories.has(identity)) this.#drop(identity);
-    let isNew = false;
-    for (const [identity, path] of this.#events ? directories : []) {
-      if (this.#watchers.has(identity)) continue;
-      const watcher = attempt(() => watch(path, () => this.#soon()));
-      if (!watcher) continue;
-      this.#watchers.set(identity, watcher);
-      watcher.on('error', () => {
-        this.#drop(identity);
-        this.#soon();
-      });
-      isNew = true;
+  #watch(directory: string): void {
+    if (this.#watchers.has(directory)) return;
+    try {
+      const watcher = watch(directory, () => this.#changed());
+      watcher.on('error', () => this.#changed());
+      this.#watchers.set(directory, watcher);
+    } catch (error) {
+      if (!isGone(error)) this.#watchers.set(directory, undefined);
     }
-    return isNew;
   }
 
-  #drop(identity: string): void {
-    this.#watchers.get(identity)?.close();
-    this.#watchers.delete(identity);
-  }
-
-  #unwatched(directories: FoundFiles['directories']): readonly SourceProblem[] {
-    const message = `cannot be watched; changes may be noticed up to ${POLL_MS / 1000} s late`;
-    return [...directories]
-      .filter(([identity]) => !this.#watchers.has(identity))
-      .map(([, where]) => ({ severity: 'warning', where, message }));
-  }
-
-  #soon(): void {
-    this.#changedSince ??= Date.now();
-    const left = this.#changedSince + MAX_DEBOUNCE_MS - Date.now();
-    this.#readIn(Math.max(0, Math.min(DEBOUNCE_MS, left)));
+  #changed(): void {
+    if (!this.#hasChanged) this.#readIn(DEBOUNCE_MS);
+    this.#hasChanged = true;
   }
 
   #readIn(milliseconds: number): void {
@@ -338,6 +307,6 @@ export class ManifestSource implements Source {
   }
 }
 
-function keyOf({ severity, where, object, message }: SourceProblem): string {
-  return JSON.stringify([severity, where, object, message]);
+function closeAll(watchers: ReadonlyMap<string, FSWatcher | undefined>): void {
+  for (const watcher of watchers.values()) watcher?.close();
 }

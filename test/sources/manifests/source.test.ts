@@ -147,11 +147,9 @@ describe('a directory', () => {
     link('self.yaml', 'dir/self.yaml');
     link('/dev/zero', 'dir/zero.yaml');
     link('nowhere', 'dir/other');
-    writeFileSync(Buffer.from(`${folder}/dir/\xff.yaml`, 'latin1'), '');
     expect(await start('dir')).toEqual([
       'dir/gone.yaml: error: is a link to something that does not exist',
       'dir/self.yaml: error: is a link that leads to itself',
-      'dir/\ufffd.yaml: error: does not exist',
       'dir/binary.yaml: error: is not a text in UTF-8',
       'dir/large.yaml: error: is longer than 64 MiB; split it into several files',
       'dir/latin.yaml: error: is not a text in UTF-8',
@@ -311,7 +309,7 @@ describe('the last valid version stays', () => {
     const mayRead = becomeNobody();
     try {
       const message = 'dir: error: may not be read by user 65534 (permission denied)';
-      expect(await next()).toEqual(mayRead ? [] : [message]);
+      expect((await next()).slice(0, 2)).toEqual(mayRead ? [] : [message, stays('dir', 'Node n')]);
     } finally {
       becomeRootAgain();
       chmodSync(join(folder, 'dir'), 0o755);
