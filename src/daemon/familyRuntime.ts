@@ -10,7 +10,7 @@ import type { FamilyStatus } from '../explain/status.ts';
 import type { ChangeRecord, WatchEvent } from '../explain/types.ts';
 import { FamilyActivity } from '../proxy/activity.ts';
 import { FlowCleaner } from '../proxy/conntrack.ts';
-import { ChangeHistory } from '../proxy/history.ts';
+import { PendingChanges } from '../proxy/pendingChanges.ts';
 import { Proxier, type SyncOutcome } from '../proxy/proxier.ts';
 import { type FlushMonitor, SyncRunner, VERIFICATION } from '../proxy/syncRunner.ts';
 import type { SideWork } from '../proxy/openWork.ts';
@@ -53,7 +53,6 @@ export class FamilyRuntime {
   readonly family: Family;
   readonly runner: SyncRunner;
   /** Recent changes. */
-  readonly history: ChangeHistory;
   readonly #activity: FamilyActivity;
   readonly #options: FamilyRuntimeOptions;
   readonly #mode: ModeFamily;
@@ -85,7 +84,7 @@ export class FamilyRuntime {
     // Tenths of a millisecond are enough for people.
     const wallTime = (): number => Math.round(10 * time.wallTime()) / 10;
     this.#activity = new FamilyActivity({ family, wallTime, emit });
-    this.history = new ChangeHistory({
+    const pendingChanges = new PendingChanges({
       family,
       clock: systemClock,
       wallTime,
@@ -100,7 +99,7 @@ export class FamilyRuntime {
       capacity: capacityOf(mode.name, family),
       telemetry,
       startedAt: Date.now(),
-      history: this.history,
+      pendingChanges,
     });
     this.runner = new SyncRunner({
       proxier,

@@ -10,6 +10,17 @@ export function serviceOfEvent(event: WatchEvent): ObjectKey | undefined {
   return event.kind === 'refused' ? serviceOfPortId(event.servicePort) : undefined;
 }
 
+/** Newest first; of one service, or of all. */
+export function changesIn(events: readonly WatchEvent[], service?: ObjectKey): readonly ChangeRecord[] {
+  return events
+    .flatMap((event) => {
+      if (event.kind !== 'change' || (service !== undefined && event.service !== service)) return [];
+      const { kind: _, ...change } = event;
+      return [change];
+    })
+    .toReversed();
+}
+
 /** Milliseconds since the epoch. */
 export function timeOfEvent(event: WatchEvent): number {
   return event.kind === 'change' ? (event.committedAt ?? event.plannedAt) : event.at;

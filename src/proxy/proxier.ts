@@ -17,7 +17,7 @@ import type { Plan, PlanChange } from '../plan/types.ts';
 import { runSliced, runToEnd, TimeSlice } from '../time/timeSlice.ts';
 import { systemClock } from '../time/systemClock.ts';
 import { Turns, Unwritten } from './writeOrder.ts';
-import type { ChangeHistory, ServiceInputs } from './history.ts';
+import type { PendingChanges, ServiceInputs } from './pendingChanges.ts';
 import { Causes, type SyncAttempt, type SyncReport } from './report.ts';
 import type { LookBeside } from './looks.ts';
 import type { StartStatus } from '../explain/status.ts';
@@ -59,7 +59,7 @@ interface ProxierOptions {
   /** What one Service may cost; without it, whatever it wants. */
   readonly capacity?: Capacity;
   /** Notes changes for questions. */
-  readonly history?: ChangeHistory | undefined;
+  readonly pendingChanges?: PendingChanges | undefined;
 }
 
 type Turn = 'first' | 'next';
@@ -99,7 +99,7 @@ export class Proxier {
   readonly #telemetry: ProxierOptions['telemetry'];
   readonly #timeSlice: TimeSlice;
   readonly #capacity: Capacity;
-  readonly #history: ChangeHistory | undefined;
+  readonly #pendingChanges: PendingChanges | undefined;
   readonly #turns = new Turns({
     costOf: (service) => this.#costOf(service),
     isServed: (service) =>
@@ -130,8 +130,8 @@ export class Proxier {
     this.#telemetry = telemetry;
     this.#timeSlice = options.timeSlice ?? new TimeSlice(systemClock);
     this.#services = new ServiceTracker(family);
-    const { history } = options;
-    this.#history = history;
+    const { pendingChanges } = options;
+    this.#pendingChanges = pendingChanges;
     const onPending = (service: ObjectKey): void => this.#seen(service);
     this.#endpoints = new EndpointTracker(family, settings.nodeName, startedAt, onPending);
     const inputs = {
@@ -148,14 +148,14 @@ export class Proxier {
   onService(key: ObjectKey, service: Service | undefined): boolean {
     const isPending = this.#services.update(key, service);
     if (this.#services.pendingPortsOf(key)) this.#seen(key);
-    else this.#history?.unchanged(key);
+    else this.#pendingChanges?.unchanged(key);
     this.#telemetry?.serviceEvent(this.#services.pendingCount);
     return isPending;
   }
 
   /** Of the first snapshot nothing is noted: all of it is new. */
   #seen(service: ObjectKey): void {
-    if (this.#hasWritten) this.#history?.seen(service);
+    if (this.#hasWritten) this.#pendingChanges?.seen(service);
   }
 
   onEndpointSlice(key: ObjectKey, slice: EndpointSlice | undefined): boolean {
@@ -245,7 +245,7 @@ export class Proxier {
     const onSlice = (previous: EndpointSlice | undefined, current: EndpointSlice | undefined): void =>
       causes.add(() => describeSlice(previous, current));
     for (const key of taken) {
-      const slices = this.#hasWritten && this.#history ? this.#endpoints.slicesOf(key) : undefined;
+      const slices = this.#hasWritten && this.#pendingChanges ? this.#endpoints.slicesOf(key) : undefined;
       const areEndpointsChanged = this.#endpoints.apply(key, onSlice);
       const isViewChanged = this.#viewChanged.delete(key);
       if (areEndpointsChanged || services.has(key) || isViewChanged) {
@@ -257,7 +257,7 @@ export class Proxier {
           const before = { ports: services.get(key)?.previous ?? this.#services.portsOf(key), slices };
           this.#note(key, before, own, isViewChanged ? this.#viewCause : undefined);
         }
-      } else this.#history?.unchanged(key);
+      } else this.#pendingChanges?.unchanged(key);
       yield;
     }
     this.#telemetry?.planned(this.plan, changes);
@@ -278,10 +278,10 @@ export class Proxier {
     for (const trigger of triggers) this.#heldTriggers.push(trigger);
     const report = await this.writer.sync(this.plan, writing);
     const causes = this.#hasWritten ? this.#writtenCauses(writing) : startCauses(this.#causes);
-    if (!this.#hasWritten) this.#history?.begin();
+    if (!this.#hasWritten) this.#pendingChanges?.begin();
     this.#hasWritten = true;
     const written = this.#unwritten.written(writing);
-    const seenAt = this.#history?.written(writing, report.refused);
+    const seenAt = this.#pendingChanges?.written(writing, report.refused);
     const isPartial = this.#unwritten.size > 0 || this.#turns.isUnfinished(this.#pending());
     // While something is partly written, they wait for the rest.
     const due = this.#unwritten.size > 0 ? [] : this.#heldTriggers.splice(0);
@@ -303,7 +303,7 @@ export class Proxier {
     viewCause: string | undefined,
   ): void {
     const after = { ports: this.#services.portsOf(service), slices: this.#endpoints.slicesOf(service) };
-    this.#history?.planned({ service, before, after, changes, viewCause });
+    this.#pendingChanges?.planned({ service, before, after, changes, viewCause });
   }
 
   /** Those of what is partly written are for the syncs too that write the rest. */

@@ -1,8 +1,8 @@
 /** The events for the view: those that the proxy kept, and those that come. Drawn at most ten times a second. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { timeOfEvent } from '../../../src/explain/events.ts';
-import type { ChangeRecord, WatchEvent } from '../../../src/explain/types.ts';
-import { ApiFailure, askJson } from '../api.ts';
+import type { WatchEvent } from '../../../src/explain/types.ts';
+import { askJson } from '../api.ts';
 import { failureOf } from '../apiFailure.ts';
 import { live } from '../live.ts';
 import { Refresher } from '../refresher.ts';
@@ -33,7 +33,7 @@ export function useSyncEvents(): Answer<Logged> {
     const pacer = new Pacer(draw);
     let hasPast = false;
     const past = new Refresher<readonly WatchEvent[]>({
-      ask: (signal) => live.opened().then(() => readPast(signal)),
+      ask: (signal) => live.opened().then(() => askJson<readonly WatchEvent[]>('/v1/events', signal)),
       onAnswer: (events) => {
         log.merge(events);
         hasPast = true;
@@ -65,17 +65,6 @@ export function useSyncEvents(): Answer<Logged> {
     };
   }, []);
   return answer;
-}
-
-/** A source that keeps no events may know the changes. */
-async function readPast(signal: AbortSignal): Promise<readonly WatchEvent[]> {
-  try {
-    return await askJson<readonly WatchEvent[]>('/v1/events', signal);
-  } catch (error) {
-    if (!(error instanceof ApiFailure) || error.status !== 404) throw error;
-    const changes = await askJson<readonly ChangeRecord[]>('/v1/history', signal);
-    return changes.map((change): WatchEvent => ({ kind: 'change', ...change })).toReversed();
-  }
 }
 
 /** Draws in an animation frame, of which a hidden tab has none, and not in every one. */

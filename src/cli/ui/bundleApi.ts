@@ -16,12 +16,9 @@ type OpenedBundle = Awaited<ReturnType<typeof openBundle>>;
 export function bundleRoutes({ bundle, subject: taken }: OpenedBundle): readonly ApiRoute[] {
   const turns = new QuestionTurns({ clock: systemClock, isSyncing: () => false });
   const subject: Subject = { ...taken, pause: () => turns.pause() };
-  const newestFirst = bundle.changes.toReversed();
   return nodeRoutes({
     status: () => statusOf(bundle, subject),
     subject: () => subject,
-    records: (service) =>
-      service === undefined ? newestFirst : newestFirst.filter((change) => change.service === service),
     recentEvents: () => bundleEvents(bundle),
     snapshot: () =>
       snapshotLines({

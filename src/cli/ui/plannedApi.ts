@@ -6,6 +6,7 @@ import type { ApiRoute } from '../../daemon/api/routes.ts';
 import { snapshotLines } from '../../daemon/api/snapshot.ts';
 import { QuestionTurns } from '../../daemon/api/turns.ts';
 import { doctor } from '../../doctor/doctor.ts';
+import { changesIn } from '../../explain/events.ts';
 import type { SourceStatus } from '../../explain/status.ts';
 import type { Subject } from '../../explain/subject.ts';
 import { FAMILIES } from '../../model/ip.ts';
@@ -36,7 +37,7 @@ export function plannedRoutes(options: PlannedApiOptions): readonly ApiRoute[] {
     detectLocal: detectLocal.mode,
     serviceCidrs: node.serviceCidrs,
     now: () => Date.now(),
-    changesOf: (service) => node.records(service),
+    changesOf: (service) => changesIn(node.feed.recent, service),
     pause: () => turns.pause(),
     ...(locate && { locate }),
     ...(unserved && { unserved }),
@@ -53,8 +54,7 @@ export function plannedRoutes(options: PlannedApiOptions): readonly ApiRoute[] {
       });
     },
     subject,
-    records: (service) => node.records(service),
-    recentEvents: () => node.feed.recent(),
+    recentEvents: () => node.feed.recent,
     ...(hasEvents && { watch: (signal: AbortSignal) => node.feed.subscribe(signal) }),
     snapshot: () =>
       snapshotLines({

@@ -9,7 +9,7 @@ import type { ChangeRecord } from '../../explain/types.ts';
 import { type Cidr, FAMILIES, type Family, familyOf } from '../../model/ip.ts';
 import type { EndpointSlice, Node, ObjectKey, Service } from '../../model/objects.ts';
 import { capacityOf } from '../../plan/capacity.ts';
-import { ChangeHistory } from '../../proxy/history.ts';
+import { PendingChanges } from '../../proxy/pendingChanges.ts';
 import { Proxier } from '../../proxy/proxier.ts';
 import type { SyncReport } from '../../proxy/report.ts';
 import type { ApiSourceEvents } from '../../sources/api/apiSource.ts';
@@ -21,17 +21,12 @@ interface PlannedNodeOptions {
   readonly onProblem: (problem: SourceProblem) => void;
 }
 
-interface PlannedFamily {
-  readonly proxier: Proxier;
-  readonly history: ChangeHistory;
-}
-
 export class PlannedNode implements ApiSourceEvents {
   readonly feed = new WatchFeed({ clock: systemClock, wallTime: Date.now });
   /** The first snapshot is planned. */
   readonly ready: Promise<void>;
   readonly #options: PlannedNodeOptions;
-  readonly #families: readonly PlannedFamily[];
+  readonly #proxiers: readonly Proxier[];
   #onReady: () => void = () => undefined;
   readonly #nodes = new Map<string, Node>();
   #serviceCidrs: readonly Cidr[] = [];
@@ -43,7 +38,7 @@ export class PlannedNode implements ApiSourceEvents {
 
   constructor(options: PlannedNodeOptions) {
     this.#options = options;
-    this.#families = FAMILIES.map((family) => this.#open(family));
+    this.#proxiers = FAMILIES.map((family) => this.#open(family));
     this.ready = new Promise((resolve) => {
       this.#onReady = resolve;
     });
@@ -73,16 +68,10 @@ export class PlannedNode implements ApiSourceEvents {
   }
 
   get families(): readonly { readonly subject: FamilySubject; readonly services: number }[] {
-    return this.#families.map(({ proxier }) => ({
+    return this.#proxiers.map((proxier) => ({
       subject: this.#subjectOf(proxier),
       services: proxier.serviceCount,
     }));
-  }
-
-  /** Newest first. */
-  records(service?: ObjectKey): readonly ChangeRecord[] {
-    const all = this.#families.flatMap(({ history }) => history.records(service));
-    return all.map(unwritten).sort((a, b) => b.id - a.id);
   }
 
   service(key: ObjectKey, current: Service | undefined): void {
@@ -110,13 +99,13 @@ export class PlannedNode implements ApiSourceEvents {
 
   synced(): void {
     this.#isSynced = true;
-    for (const { proxier } of this.#families) proxier.onSynced();
+    for (const proxier of this.#proxiers) proxier.onSynced();
     this.#request();
   }
 
-  #open(family: Family): PlannedFamily {
+  #open(family: Family): Proxier {
     const { settings } = this.#options;
-    const history = new ChangeHistory({
+    const pendingChanges = new PendingChanges({
       family,
       clock: systemClock,
       wallTime: Date.now,
@@ -124,7 +113,7 @@ export class PlannedNode implements ApiSourceEvents {
       onRecord: (record) => this.feed.emit({ kind: 'change', ...unwritten(record) }),
     });
     const capacity = capacityOf(settings.mode, family);
-    return { proxier: new Proxier({ family, settings, writer: NO_KERNEL, capacity, history }), history };
+    return new Proxier({ family, settings, writer: NO_KERNEL, capacity, pendingChanges });
   }
 
   #subjectOf({ family, plan, inputs }: Proxier): FamilySubject {
@@ -134,7 +123,7 @@ export class PlannedNode implements ApiSourceEvents {
 
   #each(update: (proxier: Proxier) => boolean): void {
     this.#lastEventAt = Date.now();
-    for (const { proxier } of this.#families) if (update(proxier)) this.#isWanted = true;
+    for (const proxier of this.#proxiers) if (update(proxier)) this.#isWanted = true;
     if (this.#isWanted) this.#request();
   }
 
@@ -148,7 +137,7 @@ export class PlannedNode implements ApiSourceEvents {
     await Promise.resolve();
     while (this.#isWanted) {
       this.#isWanted = false;
-      for (const { proxier } of this.#families)
+      for (const proxier of this.#proxiers)
         for (let turn: 'first' | 'next' | undefined = 'first'; turn; )
           turn = (await proxier.sync(turn))?.isPartial === true ? 'next' : undefined;
     }
@@ -156,7 +145,7 @@ export class PlannedNode implements ApiSourceEvents {
   }
 }
 
-/** The history notes when a change was in the kernel, and here there is none. */
+/** Here is no kernel that a change could be in. */
 function unwritten(record: ChangeRecord): ChangeRecord {
   const { id, family, service, causes, effects, seenAt, plannedAt } = record;
   return { id, family, service, causes, effects, seenAt, plannedAt };

@@ -1,7 +1,6 @@
 /** The stream of events: each client has a queue of its own, and one that reads too slowly learns how many it lost. */
 import type { WatchEvent } from '../../explain/types.ts';
 import type { Clock } from '../../time/clock.ts';
-import { bytesOf, RecentEvents } from './recentEvents.ts';
 
 interface WatchFeedOptions {
   readonly clock: Clock;
@@ -11,6 +10,9 @@ interface WatchFeedOptions {
   readonly turn?: () => Promise<void>;
 }
 
+/** Kept for whoever asks what happened of late. */
+const MAX_RECENT = 1000;
+const MAX_RECENT_BYTES = 1024 * 1024;
 const MOST_QUEUED = 1000;
 const MOST_QUEUED_BYTES = 1024 * 1024;
 /**
@@ -24,7 +26,8 @@ const HEARTBEAT_MS = 15_000;
 export class WatchFeed {
   readonly #options: WatchFeedOptions;
   readonly #clients = new Set<Client>();
-  readonly #recent = new RecentEvents();
+  readonly #recent: WatchEvent[] = [];
+  #recentBytes = 0;
   #isClosed = false;
 
   constructor(options: WatchFeedOptions) {
@@ -35,14 +38,17 @@ export class WatchFeed {
     return this.#clients.size;
   }
 
-  /** Those that there were, oldest first. */
-  recent(): readonly WatchEvent[] {
-    return this.#recent.all();
+  /** The last events, oldest first. */
+  get recent(): readonly WatchEvent[] {
+    return this.#recent;
   }
 
   /** Costs next to nothing while nobody watches. */
   emit(event: WatchEvent): void {
-    this.#recent.add(event);
+    this.#recent.push(event);
+    this.#recentBytes += bytesOf(event);
+    while (this.#recent.length > MAX_RECENT || this.#recentBytes > MAX_RECENT_BYTES)
+      this.#recentBytes -= bytesOf(this.#recent.shift() ?? event);
     if (this.#clients.size === 0) return;
     const line = new EventLine(event);
     for (const client of this.#clients) client.add(line);
@@ -147,4 +153,17 @@ class Client {
       this.#wake = end;
     });
   }
+}
+
+/** Of an event without its texts. */
+const EVENT_BYTES = 200;
+
+/** About; to make text of it would cost a sync more. */
+function bytesOf(event: WatchEvent): number {
+  let bytes = EVENT_BYTES;
+  for (const value of Object.values(event)) {
+    if (typeof value === 'string') bytes += value.length;
+    else if (Array.isArray(value)) for (const text of value as readonly string[]) bytes += text.length;
+  }
+  return bytes;
 }

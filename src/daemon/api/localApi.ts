@@ -1,11 +1,11 @@
 /** Questions to the running proxy, at a unix socket. */
 import { toV1alpha1, type ValidConfig } from '../../config/effective.ts';
+import { changesIn } from '../../explain/events.ts';
 import type { SnapshotHeader } from '../../explain/snapshot.ts';
 import type { Subject } from '../../explain/subject.ts';
 import type { SourceStatus } from '../../explain/status.ts';
 import type { WatchEvent } from '../../explain/types.ts';
 import type { Log } from '../../log/log.ts';
-import type { ObjectKey } from '../../model/objects.ts';
 import type { DualStackProxier } from '../../proxy/dualStackProxier.ts';
 import type { Connections } from '../../telemetry/metrics/connections.ts';
 import type { HealthState } from '../../telemetry/http/health.ts';
@@ -93,8 +93,7 @@ export class LocalApi {
       },
       subject: () => this.#subject(),
       countConnections: connections && (() => connections.refresh()),
-      records: (service) => this.#records(service),
-      recentEvents: () => this.#feed.recent(),
+      recentEvents: () => this.#feed.recent,
       watch: (signal) => this.#watch(signal),
       snapshot: () => this.#snapshot(),
       turns: this.#turns,
@@ -139,7 +138,7 @@ export class LocalApi {
       unserved: opened.unserved,
       now: () => Date.now(),
       interfaceFrom: (source) => interfaceTowards(source).catch(() => undefined),
-      changesOf: (service) => this.#records(service),
+      changesOf: (service) => changesIn(this.#feed.recent, service),
       connectionsOf: (family, servicePort, endpoint) =>
         connections?.ofEndpoint(family, servicePort, endpoint),
       pause: () => this.#turns.pause(),
@@ -148,12 +147,6 @@ export class LocalApi {
 
   #served(): readonly FamilyRuntime[] {
     return this.#options.families().filter(({ runner }) => runner.isStarted);
-  }
-
-  /** Newest first. */
-  #records(service?: ObjectKey) {
-    const all = this.#served().flatMap(({ history }) => history.records(service));
-    return all.sort((a, b) => b.id - a.id);
   }
 
   #watch(signal: AbortSignal): AsyncIterable<string> {

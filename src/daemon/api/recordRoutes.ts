@@ -1,21 +1,18 @@
-/** What happened, as routes: changes and other events that are kept. */
-import type { ChangeRecord, WatchEvent } from '../../explain/types.ts';
-import type { ObjectKey } from '../../model/objects.ts';
+/** What happened of late, as routes: all events, and the changes of services among them. */
+import { changesIn } from '../../explain/events.ts';
+import type { WatchEvent } from '../../explain/types.ts';
 import { type ApiRoute, listOfItems, RefusedQuestion } from './routes.ts';
 import type { QuestionTurns } from './turns.ts';
 
 export interface RecordOptions {
-  /** Newest first; of one service, or of all. */
-  readonly records: (service?: ObjectKey) => readonly ChangeRecord[];
-  /** Oldest first. Unset: the changes are all that is known. */
-  readonly recentEvents?: (() => readonly WatchEvent[]) | undefined;
+  /** Oldest first. */
+  readonly recentEvents: () => readonly WatchEvent[];
   readonly turns: QuestionTurns;
 }
 
 const KINDS: readonly WatchEvent['kind'][] = ['change', 'sync', 'foreign', 'refused', 'conntrack'];
 
-export function recordRoutes(options: RecordOptions): readonly ApiRoute[] {
-  const { records, turns, recentEvents = () => changesOf(records) } = options;
+export function recordRoutes({ recentEvents, turns }: RecordOptions): readonly ApiRoute[] {
   const pause = (): Promise<void> | undefined => turns.pause();
   return [
     {
@@ -32,15 +29,9 @@ export function recordRoutes(options: RecordOptions): readonly ApiRoute[] {
     {
       path: '/v1/history',
       parameters: ['service'],
-      answer: ({ query }) => listOfItems(records(query.get('service') ?? undefined), pause),
+      answer: ({ query }) => listOfItems(changesIn(recentEvents(), query.get('service') ?? undefined), pause),
     },
   ];
-}
-
-function changesOf(records: RecordOptions['records']): readonly WatchEvent[] {
-  return records()
-    .toReversed()
-    .map((record) => ({ kind: 'change', ...record }));
 }
 
 /** The parameter may be there several times. */

@@ -1,5 +1,6 @@
 /**
- * The ring of recent changes of one family: what changed about a service, and when it was seen, planned and committed.
+ * What changed about a service and is not in the kernel yet. When it is, a record of it is emitted, with when it was seen,
+ * planned and committed.
  *
  * A sync notes references, and nothing else; words are made afterwards, in time slices.
  */
@@ -29,47 +30,45 @@ interface PlannedChange {
   readonly viewCause?: string | undefined;
 }
 
-interface Entry {
-  readonly id: number;
-  readonly service: ObjectKey;
+interface Pending {
+  readonly change: PlannedChange;
   readonly seenAt: number;
   readonly plannedAt: number;
-  committedAt: number | undefined;
-  refused: string | undefined;
   /** Service ports that are not written yet. */
   readonly unwritten: Set<ServicePortId>;
-  /** A change, until it is committed and in words: it keeps objects alive that were replaced. */
-  words: PlannedChange | Pick<ChangeRecord, 'causes' | 'effects'>;
-  isDropped: boolean;
+  refused: string | undefined;
 }
 
-interface ChangeHistoryOptions {
+interface Committed {
+  readonly pending: Pending;
+  readonly at: number;
+}
+
+interface PendingChangesOptions {
   readonly family: Family;
   readonly clock: Clock;
   /** Milliseconds since the epoch. */
   readonly wallTime: () => number;
   /** Numbers for records, of all families. */
   readonly nextId: () => number;
-  /** Called when one is committed, and in words. */
-  readonly onRecord?: (record: ChangeRecord) => void;
+  /** Called after the sync that committed it. */
+  readonly onRecord: (record: ChangeRecord) => void;
 }
 
-const MAX_RECORDS = 1000;
-/** Words of one entry. */
+/** Words of one record. */
 const MAX_WORDS = 12;
 /** Work beside syncs: none may wait for it for long. */
 const SLICE_MS = 2;
 
-export class ChangeHistory {
-  readonly #options: ChangeHistoryOptions;
-  /** Oldest first. */
-  readonly #entries: Entry[] = [];
-  readonly #unwritten = new Map<ServicePortId, Entry[]>();
+export class PendingChanges {
+  readonly #options: PendingChangesOptions;
+  readonly #byService = new Map<ObjectKey, Pending>();
+  readonly #byPort = new Map<ServicePortId, Pending>();
   readonly #seenAt = new Map<ObjectKey, number>();
-  readonly #wordless: Entry[] = [];
+  readonly #committed: Committed[] = [];
   #isDescribing = false;
 
-  constructor(options: ChangeHistoryOptions) {
+  constructor(options: PendingChangesOptions) {
     this.#options = options;
   }
 
@@ -89,28 +88,22 @@ export class ChangeHistory {
   }
 
   planned(change: PlannedChange): void {
-    const { service, changes } = change;
+    const { service } = change;
     const now = this.#options.wallTime();
-    const entry: Entry = {
-      id: this.#options.nextId(),
-      service,
-      seenAt: this.#seenAt.get(service) ?? now,
-      plannedAt: now,
-      committedAt: undefined,
-      refused: undefined,
-      unwritten: new Set(changes.map(({ id }) => id)),
-      words: change,
-      isDropped: false,
-    };
+    const before = this.#byService.get(service);
+    const seenAt = this.#seenAt.get(service) ?? now;
     this.#seenAt.delete(service);
-    this.#entries.push(entry);
-    for (const { id } of changes) {
-      const waiting = this.#unwritten.get(id);
-      if (waiting) waiting.push(entry);
-      else this.#unwritten.set(id, [entry]);
-    }
-    if (entry.unwritten.size === 0) this.#committed(entry, now);
-    if (this.#entries.length > MAX_RECORDS) this.#drop();
+    const ids = change.changes.map(({ id }) => id);
+    const pending: Pending = {
+      change: before ? joined(before.change, change) : change,
+      seenAt: before?.seenAt ?? seenAt,
+      plannedAt: before?.plannedAt ?? now,
+      unwritten: new Set([...(before?.unwritten ?? []), ...ids]),
+      refused: undefined,
+    };
+    this.#byService.set(service, pending);
+    for (const id of pending.unwritten) this.#byPort.set(id, pending);
+    if (pending.unwritten.size === 0) this.#commit(pending, now);
   }
 
   /** The kernel has these service ports now, or refused them. Returns when the oldest change among them was seen. */
@@ -118,77 +111,59 @@ export class ChangeHistory {
     const now = this.#options.wallTime();
     let oldest: number | undefined;
     for (const id of ids) {
-      const waiting = this.#unwritten.get(id);
-      if (!waiting) continue;
-      this.#unwritten.delete(id);
-      for (const entry of waiting) {
-        if (oldest === undefined || entry.seenAt < oldest) oldest = entry.seenAt;
-        entry.unwritten.delete(id);
-        entry.refused ??= refused.get(id)?.message;
-        if (entry.unwritten.size === 0) this.#committed(entry, now);
-      }
+      const pending = this.#byPort.get(id);
+      if (!pending) continue;
+      this.#byPort.delete(id);
+      if (oldest === undefined || pending.seenAt < oldest) oldest = pending.seenAt;
+      pending.unwritten.delete(id);
+      pending.refused ??= refused.get(id)?.message;
+      if (pending.unwritten.size === 0) this.#commit(pending, now);
     }
     return oldest;
   }
 
-  /** Newest first; of one service, or of all. */
-  records(service?: ObjectKey): readonly ChangeRecord[] {
-    return this.#entries
-      .filter((entry) => service === undefined || entry.service === service)
-      .map((entry) => this.#recordOf(entry))
-      .toReversed();
-  }
-
-  #drop(): void {
-    const oldest = this.#entries.shift();
-    if (!oldest) return;
-    oldest.isDropped = true;
-    for (const id of oldest.unwritten) {
-      const others = this.#unwritten.get(id)?.filter((entry) => entry !== oldest) ?? [];
-      if (others.length > 0) this.#unwritten.set(id, others);
-      else this.#unwritten.delete(id);
-    }
-  }
-
-  #committed(entry: Entry, now: number): void {
-    entry.committedAt = now;
-    this.#wordless.push(entry);
+  #commit(pending: Pending, at: number): void {
+    this.#byService.delete(pending.change.service);
+    this.#committed.push({ pending, at });
     if (this.#isDescribing) return;
     this.#isDescribing = true;
     void this.#describeAll();
   }
 
   async #describeAll(): Promise<void> {
-    const { clock, onRecord } = this.#options;
-    const describe = (entry: Entry): void => {
-      if (!entry.isDropped) onRecord?.(this.#recordOf(entry));
-    };
+    const { clock, family, nextId, onRecord } = this.#options;
     const timeSlice = new TimeSlice(clock, SLICE_MS);
     await timeSlice.turn();
+    const describe = ({ pending, at }: Committed): void => {
+      const { change, seenAt, plannedAt, refused } = pending;
+      onRecord({
+        id: nextId(),
+        family,
+        service: change.service,
+        causes: causesOf(change),
+        effects: effectsOf(change.changes),
+        seenAt,
+        plannedAt,
+        committedAt: at,
+        ...(refused !== undefined && { refused }),
+      });
+    };
     // What is added meanwhile is taken too.
-    await forEachSliced(this.#wordless, describe, timeSlice);
-    this.#wordless.length = 0;
+    await forEachSliced(this.#committed, describe, timeSlice);
+    this.#committed.length = 0;
     this.#isDescribing = false;
   }
+}
 
-  #recordOf(entry: Entry): ChangeRecord {
-    const { id, service, seenAt, plannedAt, committedAt, refused } = entry;
-    const words =
-      'causes' in entry.words
-        ? entry.words
-        : { causes: causesOf(entry.words), effects: effectsOf(entry.words.changes) };
-    if (committedAt !== undefined) entry.words = words;
-    return {
-      id,
-      family: this.#options.family,
-      service,
-      ...words,
-      seenAt,
-      plannedAt,
-      ...(committedAt !== undefined && { committedAt }),
-      ...(refused !== undefined && { refused }),
-    };
+/** A service that changed again before it was written: from what the kernel has to what it will have. */
+function joined(first: PlannedChange, second: PlannedChange): PlannedChange {
+  const changes = new Map(first.changes.map((change) => [change.id, change]));
+  for (const change of second.changes) {
+    const previous = (changes.get(change.id) ?? change).previous;
+    changes.set(change.id, { ...change, previous });
   }
+  const viewCause = second.viewCause ?? first.viewCause;
+  return { ...second, before: first.before, changes: [...changes.values()], viewCause };
 }
 
 function causesOf({ service, before, after, viewCause }: PlannedChange): readonly string[] {
