@@ -17,7 +17,7 @@ interface Asked<T> {
 /** Asked once, and then on request only. */
 export function useAsked<T>(path: string): Asked<T> {
   const [answer, setAnswer] = useState<Answer<T>>();
-  const [isAsking, setIsAsking] = useState(false);
+  const [isAsking, setIsAsking] = useState(true);
   const ended = useRef<AbortController | undefined>(undefined);
   const ask = (): void => {
     const { signal } = (ended.current = new AbortController());

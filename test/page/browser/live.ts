@@ -1,4 +1,4 @@
-/** What is shown is what is: while objects change, where there are 30,000, and while the proxy is away. */
+/** What is shown is what is: while objects change, where there are 10,000, and while the proxy is away. */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { writeExampleBundle } from '../../cli/bundleFile.ts';
@@ -8,7 +8,7 @@ import { isEmpty, largeName, writeLargeCluster } from './support/largeCluster.ts
 import type { Tab } from './support/tab.ts';
 import type { Stage } from './support/use.ts';
 
-const SERVICES = 30_000;
+const SERVICES = 10_000;
 const EMPTY = Array.from({ length: SERVICES }, (_, index) => index).filter(isEmpty).length;
 
 const NEW_SERVICE = `apiVersion: v1
@@ -86,18 +86,18 @@ export function live({ demo, open }: Stage): void {
     await demo().remove('newcomer.yaml');
   });
 
-  test('30,000 services: the rows that are seen, found, filtered, and the last a key away', async () => {
+  test('10,000 services: the rows that are seen, found, filtered, and the last a key away', async () => {
     const folder = join(demo().folder, 'large');
-    writeLargeCluster(folder, { services: SERVICES, endpoints: 3 });
+    writeLargeCluster(folder, SERVICES);
     const link = await demo().ui(`--manifests=${folder}`, '--hostname-override=node1');
     const tab = await open('/services', { origin: new URL(link).origin });
     const rows = tab.main().getByRole('grid').getByRole('row');
     const search = tab.page.getByRole('searchbox').first();
-    await count(tab, '30,000 services');
+    await count(tab, '10,000 services');
     expect(await rows.count()).toBeLessThan(200);
-    for (const text of ['service-29998', '10.130.117.46', ':30001']) {
+    for (const text of ['service-9900', '10.130.38.172', ':30001']) {
       await search.fill(text);
-      await count(tab, '1 of 30,000 services');
+      await count(tab, '1 of 10,000 services');
     }
     // The second with a node port.
     await tab.says(largeName(51).split('/')[1] ?? '');
@@ -106,7 +106,7 @@ export function live({ demo, open }: Stage): void {
       .getByRole('group', { name: 'State' })
       .getByRole('button', { name: 'no endpoints' })
       .click();
-    await count(tab, `${EMPTY} of 30,000 services`);
+    await count(tab, `${EMPTY} of 10,000 services`);
     await tab.page.getByRole('button', { name: 'Clear' }).click();
     await tab.page.getByLabel('Problems first').check();
     await expect.poll(() => rows.nth(1).innerText()).toContain('no endpoints');
@@ -154,6 +154,5 @@ export function live({ demo, open }: Stage): void {
     await demo().remove('newcomer.yaml');
     await isGone(tab);
     await expectWordsOfExplain(demo(), tab, '198.18.0.10', '203.0.113.10:80');
-    await expectWordsOfExplain(demo(), tab, 'pod/shop/pod-a', 'svc/shop/cart:80');
   });
 }

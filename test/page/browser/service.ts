@@ -50,9 +50,14 @@ export function service({ demo, open }: Stage): void {
     }
     expect(await tab.page.locator('.caption-title').innerText()).toContain('externalTrafficPolicy: Local');
     expect(await tab.evaluate(OVERLAPS)).toEqual([]);
+    // The field that decides is marked, with its line.
+    await box(tab, 'end dropped: not in loadBalancerSourceRanges').hover();
+    await expect
+      .poll(() => tab.page.locator('.is-deciding').allInnerTexts())
+      .toEqual([expect.stringMatching(/SourceRanges.*web\.yaml:\d+/s)]);
   });
 
-  test.each(['shop/web', 'shop/idle', 'shop/cart'])('%s as text is what explain prints', async (name) => {
+  test.each(['shop/web', 'shop/idle'])('%s as text is what explain prints', async (name) => {
     const lines = (await demo().command('explain', name)).split('\n');
     const columns = (pattern: RegExp): readonly string[] =>
       lines.filter((line) => pattern.test(line)).flatMap((line) => line.trim().split(/\s{2,}/));
@@ -93,14 +98,6 @@ export function service({ demo, open }: Stage): void {
     await box(tab, 'source pod 0').focus();
     await tab.page.keyboard.press('Escape');
     await expect.poll(() => tab.text('.caption')).toContain('shop/web:http/TCP, IPv4');
-  });
-
-  test('the field that decides is marked, with its line', async () => {
-    const tab = await open('/services/shop/web');
-    await box(tab, 'end dropped: not in loadBalancerSourceRanges').hover();
-    await expect
-      .poll(() => tab.page.locator('.is-deciding').allInnerTexts())
-      .toEqual([expect.stringMatching(/SourceRanges.*web\.yaml:\d+/s)]);
   });
 
   test('a change marks what it changed, and an endpoint that goes leaves the drawing', async () => {

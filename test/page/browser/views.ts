@@ -37,20 +37,26 @@ async function shown(tab: Tab): Promise<readonly string[]> {
 const eventLines = (tab: Tab): Promise<readonly string[]> => tab.page.locator('.event-text').allInnerTexts();
 
 export function views({ demo, open }: Stage): void {
-  test.each(STATES)('%s', async (path, title, words) => {
+  test('each is for everybody: by keyboard, in light and dark, at any width', async () => {
     // A service that is not there is answered with 404, which Chromium notes.
-    const tab = await open(path, { expected: /status of 40[04]/ });
-    await tab.says(words);
-    expect([await tab.page.title(), tab.address]).toEqual([`${title} – Junction`, path]);
-    expect(await tab.page.getByRole('heading', { level: 1 }).count()).toBe(1);
-    expect(await violations(tab)).toEqual([]);
-    expect(await tab.evaluate<number>(MOVING)).toBe(0);
-    const { missed, unseen, reached } = await walkByTab(tab);
-    expect({ missed, unseen }).toEqual({ missed: [], unseen: [] });
-    expect(reached).toBeGreaterThan(5);
-    await tab.page.emulateMedia({ colorScheme: 'dark' });
-    expect(await violations(tab)).toEqual([]);
-    for (const width of [360, 2560]) expect([width, await overflowAt(tab, width)]).toEqual([width, '']);
+    const tab = await open('', { expected: /status of 40[04]/ });
+    for (const [path, title, words] of STATES) {
+      await tab.page.emulateMedia({ colorScheme: 'light' });
+      await tab.page.setViewportSize({ width: 1280, height: 800 });
+      await tab.goTo(path);
+      await tab.says(words);
+      expect([await tab.page.title(), tab.address]).toEqual([`${title} – Junction`, path]);
+      expect([path, await tab.page.getByRole('heading', { level: 1 }).count()]).toEqual([path, 1]);
+      expect([path, await violations(tab)]).toEqual([path, []]);
+      expect([path, await tab.evaluate<number>(MOVING)]).toEqual([path, 0]);
+      const { missed, unseen, reached } = await walkByTab(tab);
+      expect({ path, missed, unseen }).toEqual({ path, missed: [], unseen: [] });
+      expect(reached).toBeGreaterThan(5);
+      await tab.page.emulateMedia({ colorScheme: 'dark' });
+      expect([path, await violations(tab)]).toEqual([path, []]);
+      for (const width of [360, 2560])
+        expect([path, width, await overflowAt(tab, width)]).toEqual([path, width, '']);
+    }
   });
 
   test('a link leads to each view, and back; the header says which node it is', async () => {

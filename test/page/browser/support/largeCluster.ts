@@ -1,22 +1,11 @@
-/** Manifests of a cluster of any size: some services of each type, some without endpoints. */
+/** A manifest of a large cluster: some services of each type, some without endpoints. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const SERVICES_PER_FILE = 5000;
-
-export interface LargeSizes {
-  readonly services: number;
-  readonly endpoints: number;
-}
-
-export function writeLargeCluster(folder: string, { services, endpoints }: LargeSizes): void {
-  mkdirSync(folder, { recursive: true });
-  for (let first = 0; first < services; first += SERVICES_PER_FILE) {
-    const count = Math.min(SERVICES_PER_FILE, services - first);
-    const items = Array.from({ length: count }, (_, index) => objectsOf(first + index, endpoints)).flat();
-    const list = { apiVersion: 'v1', kind: 'List', items };
-    writeFileSync(join(folder, `services-${first}.json`), JSON.stringify(list));
-  }
+export function writeLargeCluster(folder: string, services: number): void {
+  mkdirSync(folder);
+  const items = Array.from({ length: services }, (_, index) => objectsOf(index)).flat();
+  writeFileSync(join(folder, 'list.json'), JSON.stringify({ apiVersion: 'v1', kind: 'List', items }));
 }
 
 /** `team-7/service-107` */
@@ -29,9 +18,11 @@ export function isEmpty(index: number): boolean {
   return index % 100 === 99;
 }
 
-function objectsOf(index: number, endpoints: number): readonly object[] {
+function objectsOf(index: number): readonly object[] {
   const [namespace, name] = largeName(index).split('/');
+  const [high, low] = [index >> 8, index & 255];
   const isNodePort = index % 50 === 1;
+  const port = { name: 'http', port: 80, ...(isNodePort && { nodePort: 30_000 + Math.floor(index / 50) }) };
   return [
     {
       apiVersion: 'v1',
@@ -39,9 +30,8 @@ function objectsOf(index: number, endpoints: number): readonly object[] {
       metadata: { name, namespace },
       spec: {
         type: isNodePort ? 'NodePort' : 'ClusterIP',
-        clusterIP: `10.${96 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`,
-        ...(isNodePort && { externalTrafficPolicy: 'Local' }),
-        ports: [{ name: 'http', port: 80, ...(isNodePort && { nodePort: 30_000 + Math.floor(index / 50) }) }],
+        clusterIP: `10.96.${high}.${low}`,
+        ports: [port],
       },
     },
     {
@@ -50,13 +40,9 @@ function objectsOf(index: number, endpoints: number): readonly object[] {
       metadata: { name: `${name}-1`, namespace, labels: { 'kubernetes.io/service-name': name } },
       addressType: 'IPv4',
       ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
-      endpoints: isEmpty(index)
-        ? []
-        : Array.from({ length: endpoints }, (_, number) => ({
-            addresses: [`10.${128 + number}.${(index >> 8) & 255}.${index & 255}`],
-            nodeName: number === 0 ? 'node1' : `node${number + 1}`,
-            conditions: { ready: true },
-          })),
+      endpoints: [1, 2, 3]
+        .filter(() => !isEmpty(index))
+        .map((number) => ({ addresses: [`10.${127 + number}.${high}.${low}`], nodeName: `node${number}` })),
     },
   ];
 }

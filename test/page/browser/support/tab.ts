@@ -43,7 +43,7 @@ export class Tab {
     // Chromium says here too what the content security policy refused, and what could not be loaded.
     page.on('console', (message) => {
       if (message.type() === 'error' && !expected?.test(message.text()))
-        this.problems.push(`console: ${message.text()}`);
+        this.problems.push(`console: ${message.text()} ${message.location().url}`);
     });
     page.on('request', (request) => this.#note(request));
   }
