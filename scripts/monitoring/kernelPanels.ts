@@ -149,6 +149,15 @@ const KERNEL: Row = {
         },
       ],
     },
+    {
+      title: 'Age of the connection counters',
+      description:
+        'The kernel is asked once in 30 seconds. Older: it takes long to answer, and the two panels before stand still.',
+      unit: 's',
+      queries: [
+        { query: highest('max by (instance) (junction_connections_age_seconds)'), legend: '{{instance}}' },
+      ],
+    },
   ],
 };
 
