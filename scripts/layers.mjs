@@ -43,9 +43,9 @@ const PURE = new Set(['text', 'model', 'plan', 'rules', 'reconciler', 'time', 'e
 const EDGE = 'src/time/systemClock.ts';
 /** Names of chains are hashes, and a hash is pure. */
 const HASHES = 'src/modes/iptables/rules/names.ts';
-/** Date.parse reads a time that somebody else wrote down; everything else of Date asks the machine. */
+/** Date.parse and a Date of a given time ask nothing of the machine. */
 const IMPURE =
-  /\bDate\b(?!\.parse\b)|\bMath\.random\b|\bprocess\b|\bset(?:Timeout|Interval|Immediate)\b|\bperformance\b|\bcrypto\b|\bfetch\(|\bconsole\b|\bglobalThis\b|\bimport\.meta\b/;
+  /\bDate\b(?!\.parse\b|\([^)])|\bMath\.random\b|\bprocess\b|\bset(?:Timeout|Interval|Immediate)\b|\bperformance\b|\bcrypto\b|\bfetch\(|\bconsole\b|\bglobalThis\b|\bimport\.meta\b/;
 /** What is pure of a mode, and what of the proxy is pure and used by all modes. */
 const RULES =
   /^src\/modes\/(?:\w+\/(?:rules\/|reconcile\.ts)|(?:walk|walkOutcome|path|kernelReader|deviations)\.ts)/;

@@ -1,15 +1,27 @@
-/** Reads an event that came from elsewhere: one that lacks something, or has something of another kind, is none. */
-import type { ChangeRecord, WatchEvent } from '../explain/types.ts';
+/** Checks an event that came from elsewhere: one that lacks something, or has something of another kind, is none. */
+import { timeOfEvent } from '../explain/events.ts';
+import type { WatchEvent } from '../explain/types.ts';
 import { ownText } from '../text/cursor.ts';
 import { conforms, FAMILY, fields, every, maybe, type Shape } from './shapes.ts';
 
-/** Changes are lines of their own, and what a client lost is nobody else's. */
-export type KeptEvent = Exclude<WatchEvent, { readonly kind: 'change' | 'lost' }>;
+/** What a client lost is nobody else's. */
+export type KeptEvent = Exclude<WatchEvent, { readonly kind: 'lost' }>;
 
 const event = (shapes: Readonly<Record<string, Shape>>): Shape =>
   fields({ at: 'number', family: FAMILY, ...shapes });
 
 const EVENTS: Readonly<Record<KeptEvent['kind'], Shape>> = {
+  change: fields({
+    id: 'number',
+    family: FAMILY,
+    service: 'text',
+    causes: every('text'),
+    effects: every('text'),
+    seenAt: 'number',
+    plannedAt: 'number',
+    committedAt: maybe('number'),
+    refused: maybe('text'),
+  }),
   sync: event({
     sync: { oneOf: ['full', 'incremental', 'nothing', 'failed'] },
     cause: 'text',
@@ -26,25 +38,12 @@ const EVENTS: Readonly<Record<KeptEvent['kind'], Shape>> = {
   conntrack: event({ deleted: 'number', ms: 'number' }),
 };
 
-export const KEPT_KINDS: readonly string[] = Object.keys(EVENTS);
-
 export function isKeptEvent(raw: unknown): raw is KeptEvent {
   const [, shape] = Object.entries(EVENTS).find(([kind]) => kind === ownText(raw, 'kind')) ?? [];
   return shape !== undefined && conforms(raw, shape);
 }
 
-/** All that happened, changes among it. Oldest first. */
-export function bundleEvents({
-  changes,
-  events,
-}: {
-  readonly changes: readonly ChangeRecord[];
-  readonly events: readonly KeptEvent[];
-}): readonly WatchEvent[] {
-  const all: WatchEvent[] = [...events, ...changes.map((change) => ({ kind: 'change', ...change }) as const)];
-  return all.sort((a, b) => timeOf(a) - timeOf(b));
-}
-
-function timeOf(happened: WatchEvent): number {
-  return happened.kind === 'change' ? (happened.committedAt ?? happened.plannedAt) : happened.at;
+/** Oldest first. Files of version 0.2 have the changes apart. */
+export function inOrder(events: readonly KeptEvent[]): readonly KeptEvent[] {
+  return events.toSorted((a, b) => timeOfEvent(a) - timeOfEvent(b));
 }

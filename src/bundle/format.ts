@@ -3,15 +3,13 @@
  * in a line of its own, and the last line says how many there are.
  */
 import type { SnapshotLine } from '../explain/snapshot.ts';
-import type { ChangeRecord } from '../explain/types.ts';
 import type { Family } from '../model/ip.ts';
 
 export type BundleLine =
   | SnapshotLine
   /** What is in the kernel, as the mode's reader wrote it. */
   | { readonly kind: 'kernel'; readonly family: Family; readonly readAt: number; readonly dump: unknown }
-  | { readonly kind: 'change'; readonly change: ChangeRecord }
-  /** What else happened lately: syncs, changes by other programs. */
+  /** What happened lately: changes, syncs, changes by other programs. */
   | { readonly kind: 'event'; readonly event: unknown }
   /** As `/v1/status` answers. */
   | { readonly kind: 'status'; readonly status: unknown }

@@ -1,11 +1,9 @@
 /** Opens a bundle: everything in it checked, and as much of it as there is. */
-import type { ChangeRecord } from '../explain/types.ts';
 import { FAMILIES, type Family } from '../model/ip.ts';
 import { isMap } from '../text/cursor.ts';
-import { readChange } from './changes.ts';
 import { type BundleLimits, LIMITS } from './format.ts';
 import type { Status } from '../explain/status.ts';
-import { isKeptEvent, type KeptEvent } from './events.ts';
+import { inOrder, isKeptEvent, type KeptEvent } from './events.ts';
 import { isDoctorReport, isStatus } from './status.ts';
 import type { DoctorReport } from '../explain/doctorReport.ts';
 import { bundleLines, type RawLine, unreadable } from './lines.ts';
@@ -14,8 +12,6 @@ import { type NodeSnapshot, SnapshotReader } from './snapshotReader.ts';
 export interface Bundle extends NodeSnapshot {
   readonly path: string;
   /** Oldest first. */
-  readonly changes: readonly ChangeRecord[];
-  /** Oldest first. None in a file of an earlier version. */
   readonly events: readonly KeptEvent[];
   /** What is in the kernel, by family; the mode's reader checks it. */
   readonly kernel: ReadonlyMap<Family, KernelDump>;
@@ -55,7 +51,6 @@ export async function readBundle(path: string, limits: BundleLimits = LIMITS): P
 }
 
 class RestReader {
-  readonly #changes: ChangeRecord[] = [];
   readonly #events: KeptEvent[] = [];
   readonly #kernel = new Map<Family, KernelDump>();
   readonly #missing: string[] = [];
@@ -69,14 +64,10 @@ class RestReader {
     switch (line.kind) {
       case 'kernel':
         return this.#readKernel(line);
-      case 'change': {
-        const change = readChange(line['change']);
-        if (change !== undefined) this.#changes.push(change);
-        return;
-      }
+      case 'change':
+        return this.#readEvent(isMap(line['change']) ? { kind: 'change', ...line['change'] } : undefined);
       case 'event':
-        if (isKeptEvent(line['event'])) this.#events.push(line['event']);
-        return;
+        return this.#readEvent(line['event']);
       case 'status':
         if (isStatus(line['status'])) this.#status = line['status'];
         else this.#missing.push('status: it cannot be read');
@@ -96,6 +87,10 @@ class RestReader {
     }
   }
 
+  #readEvent(raw: unknown): void {
+    if (isKeptEvent(raw)) this.#events.push(raw);
+  }
+
   #readKernel({ family, readAt, dump }: RawLine): void {
     const known = FAMILIES.find((each) => each === family);
     if (known === undefined) return;
@@ -104,8 +99,7 @@ class RestReader {
 
   finish(): Omit<Bundle, keyof NodeSnapshot | 'path'> {
     return {
-      changes: this.#changes,
-      events: this.#events,
+      events: inOrder(this.#events),
       kernel: this.#kernel,
       ...(this.#status && { status: this.#status }),
       ...(this.#doctor && { doctor: this.#doctor }),

@@ -1,6 +1,5 @@
 /** `junction bundle`: one file with all that questions about this node are answered from. */
 import type { BundleLine } from '../bundle/format.ts';
-import { KEPT_KINDS } from '../bundle/events.ts';
 import { bundleName } from '../bundle/format.ts';
 import { readSysctls, readVersions } from '../bundle/machine.ts';
 import { knownSecrets, SecretFilter } from '../bundle/secrets.ts';
@@ -9,7 +8,6 @@ import { flagValue, type ParsedFlags } from '../config/commandLine.ts';
 import type { Settings } from '../config/settings.ts';
 import { messageOf } from '../errors.ts';
 import type { SnapshotHeader, SnapshotLine } from '../explain/snapshot.ts';
-import type { ChangeRecord } from '../explain/types.ts';
 import type { Family } from '../model/ip.ts';
 import { openReader } from '../modes/openReader.ts';
 import { printableLine } from '../text/printable.ts';
@@ -53,11 +51,11 @@ export async function bundleCommand(
   const path = target === '' ? bundleName(header.node, header.takenAt) : target;
   const force = flagValue(parsed, OWN_FLAGS.bundleForce);
   const bytes = await writeBundle(collected.lines(), { path, secrets, force });
-  const { objects, changes, missing } = collected;
+  const { objects, events, missing } = collected;
   const size =
     bytes < 1024 * 1024 ? `${Math.ceil(bytes / 1024)} KiB` : `${(bytes / 1024 / 1024).toFixed(1)} MiB`;
   output.out(
-    `${printableLine(`${path}: ${size}, ${counted(objects, 'object')}, ${counted(changes, 'change')}; without secrets`)}\n`,
+    `${printableLine(`${path}: ${size}, ${counted(objects, 'object')}, ${counted(events, 'event')}; without secrets`)}\n`,
   );
   for (const line of missing) output.err(`${printableLine(`not in it: ${line}`)}\n`);
   output.out(
@@ -69,7 +67,7 @@ export async function bundleCommand(
 /** Everything, in the order of the file; what cannot be had is named in it. */
 class Collected {
   objects = 0;
-  changes = 0;
+  events = 0;
   readonly missing: string[] = [];
   readonly #parsed: ParsedFlags;
   readonly #output: Output;
@@ -111,7 +109,6 @@ class Collected {
     yield* this.#asked('status', async () => [
       { kind: 'status', status: await askJson(this.#socket, '/v1/status') },
     ]);
-    yield* this.#asked('recent changes', () => this.#history());
     yield* this.#asked('recent events', () => this.#events());
     yield* this.#asked('doctor', async () => [
       { kind: 'doctor', report: await doctorReport(this.#parsed, this.#output, this.#families) },
@@ -133,16 +130,9 @@ class Collected {
   }
 
   /** Oldest first. */
-  async #history(): Promise<readonly BundleLine[]> {
-    const changes = await askJson<readonly ChangeRecord[]>(this.#socket, '/v1/history');
-    this.changes = changes.length;
-    return changes.toReversed().map((change) => ({ kind: 'change', change }));
-  }
-
-  /** Oldest first. */
   async #events(): Promise<readonly BundleLine[]> {
-    const path = `/v1/events?${KEPT_KINDS.map((kind) => `kind=${kind}`).join('&')}`;
-    const events = await askJson<readonly unknown[]>(this.#socket, path);
+    const events = await askJson<readonly unknown[]>(this.#socket, '/v1/events');
+    this.events = events.length;
     return events.map((event) => ({ kind: 'event', event }));
   }
 

@@ -1,4 +1,5 @@
 /** What questions are answered from where a bundle is the source. */
+import { changesIn } from '../explain/events.ts';
 import { type Bundle, type KernelDump, readBundle } from '../bundle/read.ts';
 import type { Subject } from '../explain/subject.ts';
 import type { Family } from '../model/ip.ts';
@@ -17,12 +18,11 @@ interface OpenedBundle {
 export async function openBundle(file: string, output: Output): Promise<OpenedBundle> {
   const bundle = await readBundle(file);
   for (const problem of bundle.problems) output.err(`${printSourceProblem(problem)}\n`);
-  const { header, changes } = bundle;
+  const { header, events } = bundle;
   const subject = snapshotSubject(bundle, (family) =>
     dumpReader(header.mode, family, bundle.kernel.get(family)),
   );
-  const changesOf: Subject['changesOf'] = (service) =>
-    changes.filter((change) => change.service === service).toReversed();
+  const changesOf: Subject['changesOf'] = (service) => changesIn(events, service);
   return { bundle, subject: { ...subject, changesOf } };
 }
 

@@ -8,6 +8,5 @@ export { checkCommand } from './checkCommand.ts';
 export { cleanupCommand, refuseBesideJunction, runCleanup } from './cleanupCommand.ts';
 export { diffCommand } from './diffCommand.ts';
 export { doctorCommand } from './doctorCommand.ts';
-export { bundleEvents } from '../bundle/events.ts';
 export { readBundle } from '../bundle/read.ts';
 export { uiCommand } from './uiCommand.ts';

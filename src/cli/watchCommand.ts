@@ -19,8 +19,8 @@ export async function watchCommand(parsed: ParsedFlags, output: Output): Promise
   const print = printerOf(parsed, output);
   const file = flagValue(parsed, OWN_FLAGS.bundle);
   if (file !== '') {
-    const { bundleEvents, readBundle } = await import('./nodeCommands.ts');
-    for (const event of bundleEvents(await readBundle(file))) print(event);
+    const { readBundle } = await import('./nodeCommands.ts');
+    for (const event of (await readBundle(file)).events) print(event);
     return 0;
   }
   const socket = await socketOf(parsed);

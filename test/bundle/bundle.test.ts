@@ -59,7 +59,7 @@ function lines(): readonly BundleLine[] {
     ...INPUT.slices.map((each) => ({ kind: 'object' as const, object: endpointSliceToKubernetes(each) })),
     ...INPUT.nodes.map((each) => ({ kind: 'object' as const, object: nodeToKubernetes(each) })),
     { kind: 'kernel', family: 'IPv4', readAt: 5, dump: { sets: [] } },
-    { kind: 'change', change: CHANGE },
+    { kind: 'event', event: { kind: 'change', ...CHANGE } },
     { kind: 'status', status: FULL_STATUS },
     { kind: 'versions', versions: { kernel: '6.1.0' } },
     { kind: 'sysctls', sysctls: { 'net.ipv4.ip_forward': '1' } },
@@ -101,7 +101,7 @@ describe('a bundle', () => {
     expect(bundle.nodes).toEqual(INPUT.nodes);
     expect(bundle.problems).toEqual([]);
     expect(bundle.kernel.get('IPv4')).toEqual({ readAt: 5, dump: { sets: [] } });
-    expect(bundle.changes).toEqual([CHANGE]);
+    expect(bundle.events).toEqual([{ kind: 'change', ...CHANGE }]);
     expect(bundle.status).toEqual(FULL_STATUS);
     expect(bundle.versions).toEqual({ kernel: '6.1.0' });
     expect(bundle.sysctls).toEqual({ 'net.ipv4.ip_forward': '1' });
@@ -216,10 +216,11 @@ describe('a file that is no bundle', () => {
       { kind: 'object', object: { apiVersion: 'v1', kind: 'Secret', data: {} } },
       { kind: 'object', object: 7 },
       { kind: 'change', change: { id: 'x' } },
+      { kind: 'change', change: CHANGE },
       { kind: 'kernel', family: 'IPX', dump: {} },
       { kind: 'versions', versions: ['6.1'] },
       { kind: 'something-new', value: 1 },
-      end(9),
+      end(10),
     ]);
     const bundle = await readBundle(path);
     expect(bundle.services).toEqual([]);
@@ -228,7 +229,8 @@ describe('a file that is no bundle', () => {
       ['warning', undefined, 'an object of a kind that is not known is left out'],
       ['warning', undefined, 'an object of a kind that is not known is left out'],
     ]);
-    expect(bundle.changes).toEqual([]);
+    // A line of version 0.2.
+    expect(bundle.events).toEqual([{ kind: 'change', ...CHANGE }]);
     expect(bundle.kernel.size).toBe(0);
     expect(bundle.versions).toEqual({});
   });

@@ -126,8 +126,19 @@ beforeEach(async () => {
     { code: 'v', severity: 'error', text: `via http://u:SeedEnvProxy09@proxy, with ${KEY_DATA}` },
   ];
   api.answers.set('/v1/status', statusWith(findings));
-  api.answers.set('/v1/history', [
+  api.answers.set('/v1/events', [
     {
+      kind: 'change',
+      id: 1,
+      family: 'IPv4',
+      service: 'shop/api',
+      causes: [],
+      effects: [],
+      seenAt: 1,
+      plannedAt: 1,
+    },
+    {
+      kind: 'change',
       id: 2,
       family: 'IPv4',
       service: 'shop/web',
@@ -137,9 +148,6 @@ beforeEach(async () => {
       plannedAt: 3,
       committedAt: 4,
     },
-    { id: 1, family: 'IPv4', service: 'shop/api', causes: [], effects: [], seenAt: 1, plannedAt: 1 },
-  ]);
-  api.answers.set('/v1/events', [
     {
       kind: 'sync',
       at: 5,
@@ -186,11 +194,9 @@ describe('junction bundle', () => {
     expect(read.nodes).toEqual(nodes);
     expect(read.doctor).toMatchObject({ node: 'node1' });
     expect(read.status).toMatchObject({ node: 'node1', mode: 'nftables' });
-    expect(read.changes.map(({ id, service }) => [id, service])).toEqual([
-      [1, 'shop/api'],
-      [2, 'shop/web'],
-    ]);
     expect(read.events).toEqual([
+      expect.objectContaining({ kind: 'change', id: 1, service: 'shop/api' }),
+      expect.objectContaining({ kind: 'change', id: 2, service: 'shop/web' }),
       expect.objectContaining({ kind: 'sync', at: 5, cause: '[removed]', error: '[removed]' }),
     ]);
     expect(Object.keys(read.versions)).toEqual(
@@ -212,12 +218,12 @@ describe('junction bundle', () => {
   });
 
   test('says what it could not have', async () => {
-    api.answers.delete('/v1/history');
+    api.answers.delete('/v1/events');
     const path = join(directory, 'b.json.gz');
     const { code, err } = await bundle('--output', path);
     expect(code).toBe(0);
-    expect(err).toContain('not in it: recent changes: ');
-    expect((await readBundle(path)).missing.join('\n')).toContain('recent changes: ');
+    expect(err).toContain('not in it: recent events: ');
+    expect((await readBundle(path)).missing.join('\n')).toContain('recent events: ');
   });
 
   test('is of the running proxy', async () => {

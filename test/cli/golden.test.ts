@@ -32,12 +32,10 @@ beforeAll(async () => {
   vi.useFakeTimers({ toFake: ['Date'], now: TAKEN_AT + 60_000 });
   vi.stubEnv('TZ', 'UTC');
   await writeExampleBundle(BUNDLE, [
-    { kind: 'change', change: CHANGE },
     ...EVENTS.map((event) => ({ kind: 'event', event }) as const),
     { kind: 'status', status: FULL_STATUS },
   ]);
   stub.answer('/v1/status', FULL_STATUS);
-  stub.answer('/v1/history', [CHANGE]);
   stub.answer('/v1/events', EVENTS);
   const lines = gunzipSync(readFileSync(BUNDLE)).toString();
   stub.answer('/v1/snapshot', lines.match(/^\{"kind":"(?:header|object)".*\n/gm)?.join(''));
@@ -61,6 +59,7 @@ const CHANGE = {
   committedAt: at,
 } as const;
 const EVENTS = [
+  { kind: 'change', ...CHANGE },
   { kind: 'sync', at, family: 'IPv6', sync: 'incremental', cause: 'x', commits: 1, objects: 1204, ms: 4.123 },
   { kind: 'foreign', at, family: 'IPv4', objects: ['chain nat X'], program: 'nft (pid 7)', repairedMs: 12.4 },
   { kind: 'refused', at, family: 'IPv4', servicePort: 'bank/db:sql/TCP', error: 'No space left' },

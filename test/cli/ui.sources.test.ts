@@ -235,7 +235,7 @@ describe('a bundle', () => {
 
   test('every path answers as it was then', async () => {
     const path = await writeExampleBundle(join(folder, 'all.json.gz'), [
-      ...CHANGES.map((change) => ({ kind: 'change', change }) as const),
+      ...CHANGES.map((change) => ({ kind: 'event', event: { kind: 'change', ...change } }) as const),
       { kind: 'event', event: SYNC },
       { kind: 'status', status: FULL_STATUS },
       { kind: 'doctor', report },

@@ -1,5 +1,4 @@
 /** The routes of the API, answered from a bundle: as it was when it was taken. */
-import { bundleEvents } from '../../bundle/events.ts';
 import { nodeRoutes } from '../../daemon/api/nodeRoutes.ts';
 import { type ApiRoute, RefusedQuestion } from '../../daemon/api/routes.ts';
 import { snapshotLines } from '../../daemon/api/snapshot.ts';
@@ -19,7 +18,7 @@ export function bundleRoutes({ bundle, subject: taken }: OpenedBundle): readonly
   return nodeRoutes({
     status: () => statusOf(bundle, subject),
     subject: () => subject,
-    recentEvents: () => bundleEvents(bundle),
+    recentEvents: () => bundle.events,
     snapshot: () =>
       snapshotLines({
         header: bundle.header,
