@@ -72,23 +72,19 @@ interface SecretSources {
   /** Of a kubeconfig; empty where there is none. */
   readonly kubeconfig: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly tokenFile?: string;
-  /** Whatever else is known to hold credentials: `--master`. */
-  readonly urls?: readonly string[];
 }
 
 const POD_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
 /** What cannot be read holds no secret that could be found here. */
 export async function knownSecrets(sources: SecretSources): Promise<readonly string[]> {
-  const { kubeconfig, env, tokenFile = POD_TOKEN, urls = [] } = sources;
+  const { kubeconfig, env } = sources;
   const found: string[] = [];
   for (const [name, value = ''] of Object.entries(env)) {
     if (SECRET_VARIABLE.test(name)) found.push(value);
     if (PROXY_VARIABLE.test(name)) found.push(...ofUrl(value));
   }
-  for (const url of urls) found.push(...ofUrl(url));
-  found.push(await textOf(tokenFile));
+  found.push(await textOf(POD_TOKEN));
   if (kubeconfig === '') return found;
   const directory = dirname(resolve(kubeconfig));
   const text = await textOf(kubeconfig);

@@ -33,14 +33,8 @@ export async function bundleCommand(
     throw new UsageError(['a bundle is of the proxy that runs here: there is no other source of one']);
   const collected = new Collected(parsed, output, families, source.socket);
   const header = await collected.begin();
-  const config = snapshotConfig(header);
-  const secrets = new SecretFilter(
-    await knownSecrets({
-      kubeconfig: config.clientConnection.kubeconfig,
-      env: process.env,
-      urls: [config.master],
-    }),
-  );
+  const { kubeconfig } = snapshotConfig(header).clientConnection;
+  const secrets = new SecretFilter(await knownSecrets({ kubeconfig, env: process.env }));
   const target = flagValue(parsed, OWN_FLAGS.bundleOutput);
   if (target === STDOUT) {
     if (process.stdout.isTTY)

@@ -1,28 +1,23 @@
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+/** `junction bundle`: what the file has and has not, other commands on it, and files that strangers made. */
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { LIMITS } from '../../src/bundle/format.ts';
 import { readBundle } from '../../src/bundle/read.ts';
-import type { SnapshotLine } from '../../src/explain/snapshot.ts';
-import type { Status } from '../../src/explain/status.ts';
-import {
-  endpointSliceToKubernetes,
-  nodeToKubernetes,
-  serviceToKubernetes,
-} from '../../src/model/project/toKubernetes.ts';
-import { loadManifests } from '../../src/sources/manifests/source.ts';
 import { FULL_STATUS } from '../support/fullStatus.ts';
-import { FakeLocalApi } from '../support/fakeLocalApi.ts';
+import { exampleObjects, HEADER, writeLines } from './bundleFile.ts';
+import { useFiles } from './files.ts';
 import { junction } from './junction.ts';
+import { StubApi } from './stubApi.ts';
 
-let directory = '';
-let api: FakeLocalApi;
-
+const file = useFiles();
+const stub = new StubApi();
 const PEM = '-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIKeySeed01\n-----END EC PRIVATE KEY-----\n';
 const KEY_DATA = Buffer.from(PEM).toString('base64');
-
-const KUBECONFIG = `
+const KUBECONFIG = file(
+  'kubeconfig',
+  `
 apiVersion: v1
 kind: Config
 current-context: seeded
@@ -34,170 +29,123 @@ users:
 - name: u
   user: { token: SeedToken03, client-key-data: ${KEY_DATA} }
 - name: v
-  user: { username: admin, password: SeedPassword04, tokenFile: token }
+  user: { username: admin, password: 'Seed"Password\\04', tokenFile: token, client-key: client.key }
 - name: w
   user:
     exec:
       apiVersion: client.authentication.k8s.io/v1
       command: get-credentials
-      args: [--client-secret=SeedExecArgument05]
+      args: [get-token, --client-secret=SeedExecArgument05]
       env: [{ name: X, value: SeedExecEnv06 }]
-`;
+- name: x
+  user: { auth-provider: { name: oidc, config: { id-token: SeedIdToken14, client-secret: SeedOidcSecret15 } } }
+`,
+);
+file('token', 'SeedTokenFile07\n');
+file('client.key', PEM.replace('Seed01', 'Seed16'));
 
-const SEEDS = [
-  'MHcCAQEEIKeySeed01',
-  KEY_DATA.slice(10, 60),
+const KNOWN = [
+  PEM.trim(),
+  PEM.trim().replace('Seed01', 'Seed16'),
   'SeedProxyPassword02',
   'SeedToken03',
-  'SeedPassword04',
+  'Seed"Password\\04',
   'SeedExecArgument05',
   'SeedExecEnv06',
   'SeedTokenFile07',
   'SeedEnvironment08',
   'SeedEnvProxy09',
+  'SeedIdToken14',
+  'SeedOidcSecret15',
+];
+/** Known by the shapes that they have, or because nothing of an object stays that no plan is made from. */
+const SEEDS = [
+  ...KNOWN,
+  'KeySeed01',
+  KEY_DATA,
   'SeedAnnotation10',
   'SeedBearer11',
-  'SeedUrlPassword12',
+  'SeedUrl12',
   'SeedLabel13',
 ];
 
-async function snapshot(): Promise<readonly SnapshotLine[]> {
-  const { services, slices, nodes } = await loadManifests(['examples']);
-  const seeded = {
-    annotations: { 'kubectl.kubernetes.io/last-applied-configuration': '{"data":"SeedAnnotation10"}' },
-    labels: { owner: 'SeedLabel13' },
-  };
-  return [
-    {
-      kind: 'header',
-      format: 1,
-      version: '0.1.0',
-      node: 'node1',
-      mode: 'nftables',
-      takenAt: Date.parse('2026-11-16T14:03:12Z'),
-      config: {
-        apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
-        kind: 'KubeProxyConfiguration',
-        mode: 'nftables',
-        clusterCIDR: '10.244.0.0/16',
-        clientConnection: { kubeconfig: join(directory, 'kubeconfig') },
-      },
-      families: [{ family: 'IPv4', addresses: [], refused: [] }],
-    },
-    ...[
-      ...nodes.map(nodeToKubernetes),
-      ...services.map(serviceToKubernetes),
-      ...slices.map((slice) => endpointSliceToKubernetes(slice)),
-    ].map((object): SnapshotLine => {
-      const { annotations, labels } = object.metadata as Record<string, object | undefined>;
-      const metadata = {
-        ...object.metadata,
-        annotations: { ...annotations, ...seeded.annotations },
-        labels: { ...labels, ...seeded.labels },
-      };
-      return { kind: 'object', object: { ...object, metadata } };
-    }),
-  ];
-}
-
-function statusWith(findings: Status['findings']): Status {
-  return { ...FULL_STATUS, findings };
-}
-
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'junction-bundle-'));
-  await writeFile(join(directory, 'kubeconfig'), KUBECONFIG);
-  await writeFile(join(directory, 'token'), 'SeedTokenFile07\n');
-  api = await FakeLocalApi.start();
-  api.answers.set('/v1/snapshot', await snapshot());
-  const findings: Status['findings'] = [
-    {
-      code: 'x',
-      severity: 'error',
-      text: `GET https://me:SeedUrlPassword12@api.example failed: SeedToken03`,
-    },
-    { code: 'y', severity: 'error', text: 'sent Authorization: Bearer SeedBearer11.x' },
-    { code: 'z', severity: 'error', text: `the plugin printed ${PEM} and SeedExecEnv06, SeedExecArgument05` },
-    {
-      code: 'w',
-      severity: 'error',
-      text: 'SeedPassword04 SeedTokenFile07 SeedEnvironment08 SeedProxyPassword02',
-    },
-    { code: 'v', severity: 'error', text: `via http://u:SeedEnvProxy09@proxy, with ${KEY_DATA}` },
-  ];
-  api.answers.set('/v1/status', statusWith(findings));
-  api.answers.set('/v1/events', [
-    {
-      kind: 'change',
-      id: 1,
-      family: 'IPv4',
-      service: 'shop/api',
-      causes: [],
-      effects: [],
-      seenAt: 1,
-      plannedAt: 1,
-    },
-    {
-      kind: 'change',
-      id: 2,
-      family: 'IPv4',
-      service: 'shop/web',
-      causes: ['the token SeedToken03 was in a cause'],
-      effects: [],
-      seenAt: 2,
-      plannedAt: 3,
-      committedAt: 4,
-    },
-    {
-      kind: 'sync',
-      at: 5,
-      family: 'IPv4',
-      sync: 'failed',
-      cause: 'SeedToken03',
-      commits: 0,
-      objects: 0,
-      ms: 1,
-      error: 'SeedPassword04',
-    },
-    { kind: 'sync', at: 'yesterday' },
-    { kind: 'nonsense', at: 1 },
-  ]);
-  vi.stubEnv('CLOUD_SECRET', 'SeedEnvironment08');
-  vi.stubEnv('HTTPS_PROXY', 'http://u:SeedEnvProxy09@proxy.example:3128');
+const change = (id: number, service: string) => ({
+  kind: 'change',
+  id,
+  family: 'IPv4',
+  service,
+  causes: ['the token SeedToken03 was in a cause'],
+  effects: [],
+  seenAt: id,
+  plannedAt: id,
 });
-afterEach(async () => {
-  vi.unstubAllEnvs();
-  await api.close();
-  await rm(directory, { recursive: true, force: true });
-});
+const SYNC = { kind: 'sync', at: 5, family: 'IPv4', sync: 'failed', commits: 0, objects: 0, ms: 1 };
+
+const directory = dirname(KUBECONFIG);
+const path = join(directory, 'b.json.gz');
 
 function bundle(...args: readonly string[]): ReturnType<typeof junction> {
-  return junction('bundle', '--api-socket', api.socket, ...args);
+  return junction('bundle', '--api-socket', stub.socket, ...args);
 }
 
-describe('junction bundle', () => {
-  test('has what a plan is made from, status, changes, versions and settings, and no secret', async () => {
-    const path = join(directory, 'b.json.gz');
-    const { code, out } = await bundle('--output', path);
-    expect(out).toContain(`${path}: `);
-    expect(code).toBe(0);
-    expect((await stat(path)).mode & 0o777).toBe(0o600);
+beforeAll(async () => {
+  const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': '{"data":"SeedAnnotation10"}' };
+  const objects = (await exampleObjects()).map((object) => {
+    const { labels } = object.metadata as { readonly labels?: object };
+    const metadata = { ...object.metadata, annotations, labels: { ...labels, owner: 'SeedLabel13' } };
+    return { kind: 'object', object: { ...object, metadata } };
+  });
+  const clientConnection = { kubeconfig: KUBECONFIG };
+  const config = { ...HEADER.config, mode: 'nftables', clientConnection };
+  const families = ['IPv4', 'IPv6'].map((family) => ({ family, addresses: [], refused: [] }));
+  const lines = [{ ...HEADER, mode: 'nftables', config, families }, ...objects];
+  stub.answer('/v1/snapshot', lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  const forms = KNOWN.flatMap((seed) => [
+    seed,
+    encodeURIComponent(seed),
+    Buffer.from(seed).toString('base64'),
+  ]);
+  const texts = ['GET https://me:SeedUrl12@api.example', 'sent Authorization: Bearer SeedBearer11.x', PEM];
+  const findings = [...texts, KEY_DATA, ...forms.map((form) => `it said ${form} and ended`)].map((text) => ({
+    code: 'x',
+    severity: 'error',
+    text,
+  }));
+  stub.answer('/v1/status', { ...FULL_STATUS, findings });
+  const failed = { ...SYNC, cause: 'SeedToken03', error: 'SeedEnvironment08' };
+  const nonsense = [
+    { kind: 'sync', at: 'yesterday' },
+    { kind: 'nonsense', at: 1 },
+  ];
+  stub.answer('/v1/events', [change(1, 'shop/api'), change(2, 'shop/web'), failed, ...nonsense]);
+  vi.stubEnv('CLOUD_SECRET', 'SeedEnvironment08');
+  vi.stubEnv('HTTPS_PROXY', 'http://u:SeedEnvProxy09@proxy.example:3128');
+  await stub.start();
+  const { code, err } = await bundle('--output', path);
+  if (code !== 0) throw new Error(err);
+});
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  await stub.remove();
+});
 
-    const text = gunzipSync(await readFile(path)).toString('utf8');
-    for (const seed of SEEDS) expect(text).not.toContain(seed);
-    expect(text).toContain('[removed]');
+describe('the file', () => {
+  test('has no secret, and is for its owner alone', () => {
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    const text = gunzipSync(readFileSync(path)).toString('utf8');
+    expect(SEEDS.filter((seed) => text.includes(JSON.stringify(seed).slice(1, -1)))).toEqual([]);
+    expect(text).toContain('"text":"it said [removed] and ended"');
+    expect(text).not.toMatch(/"text":"it said (?!\[removed\] and ended")/);
+  });
 
+  test('has what a plan is made from, status, changes, versions and settings', async () => {
     const read = await readBundle(path);
-    const { services, slices, nodes } = await loadManifests(['examples']);
-    expect(read.services).toEqual(services);
-    expect(read.slices).toEqual(slices);
-    expect(read.nodes).toEqual(nodes);
     expect(read.doctor).toMatchObject({ node: 'node1' });
     expect(read.status).toMatchObject({ node: 'node1', mode: 'nftables' });
     expect(read.events).toEqual([
-      expect.objectContaining({ kind: 'change', id: 1, service: 'shop/api' }),
-      expect.objectContaining({ kind: 'change', id: 2, service: 'shop/web' }),
-      expect.objectContaining({ kind: 'sync', at: 5, cause: '[removed]', error: '[removed]' }),
+      { ...change(1, 'shop/api'), causes: ['the token [removed] was in a cause'] },
+      { ...change(2, 'shop/web'), causes: ['the token [removed] was in a cause'] },
+      { ...SYNC, cause: '[removed]', error: '[removed]' },
     ]);
     expect(Object.keys(read.versions)).toEqual(
       expect.arrayContaining(['junction', 'node', 'kernel', 'iptables', 'nft']),
@@ -205,125 +153,177 @@ describe('junction bundle', () => {
     expect(Object.keys(read.sysctls).length + read.missing.length).toBeGreaterThan(0);
   });
 
-  test('names its file by node and time, and overwrites none without --force', async () => {
-    const path = join(directory, 'b.json.gz');
-    await writeFile(path, 'precious');
-    const refused = await bundle('--output', path);
-    expect(refused.code).toBe(1);
-    expect(refused.err).toContain(`${path} exists`);
-    expect(await readFile(path, 'utf8')).toBe('precious');
-    expect((await bundle('--output', path, '--force')).code).toBe(0);
-    expect((await readBundle(path)).header.node).toBe('node1');
-    expect((await readdir(directory)).filter((name) => name.includes('partial'))).toEqual([]);
+  test('replaces none without --force, and says what it could not have', async () => {
+    const precious = file('precious.json.gz', 'precious');
+    const refused = await bundle('--output', precious);
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining(`${precious} exists`) });
+    expect(readFileSync(precious, 'utf8')).toBe('precious');
+    stub.answer('/v1/events', { error: { code: 'x', message: 'no events' } }, 500);
+    const { code, err } = await bundle('--output', precious, '--force', '--family=ipv6');
+    expect([code, err]).toEqual([0, expect.stringMatching(/^not in it: recent events: .*no events$/m)]);
+    expect((await readBundle(precious)).missing).toEqual([expect.stringContaining('no events')]);
+    // Of IPv4 it has nothing of the kernel, so nobody knows whether that is the same.
+    const diff = await junction('diff', '--bundle', precious, '--family=ipv4');
+    expect(diff.out).toContain('IPv4 is not compared: the bundle has nothing of the kernel');
+    expect(diff.code).toBe(1);
   });
 
-  test('says what it could not have', async () => {
-    api.answers.delete('/v1/events');
-    const path = join(directory, 'b.json.gz');
-    const { code, err } = await bundle('--output', path);
-    expect(code).toBe(0);
-    expect(err).toContain('not in it: recent events: ');
-    expect((await readBundle(path)).missing.join('\n')).toContain('recent events: ');
-  });
-
-  test('is of the running proxy', async () => {
-    await api.close();
-    const { code, err } = await bundle('--output', join(directory, 'x'));
+  test('is not there where it could not be written whole', async () => {
+    const half = new StubApi();
+    half.respondWith('/v1/snapshot', (_, response) => {
+      response.writeHead(200, { 'content-length': '10000' });
+      response.write(`${JSON.stringify(HEADER)}\n`, () => response.destroy());
+    });
+    await half.start();
+    const target = join(directory, 'half.json.gz');
+    const { code } = await junction('bundle', '--api-socket', half.socket, '--output', target);
     expect(code).toBe(1);
-    expect(err).toContain('no Junction runs here');
-    expect(await readdir(directory)).not.toContain('x');
-    api = await FakeLocalApi.start();
+    expect(readdirSync(directory).filter((name) => /half|partial/.test(name))).toEqual([]);
+    await half.remove();
   });
 });
 
-describe('other commands answer from a bundle', () => {
-  let path = '';
-  beforeEach(async () => {
-    path = join(directory, 'b.json.gz');
-    await bundle('--output', path);
+describe('other commands answer from it', () => {
+  const ORIGINAL = ['--manifests=examples', '--hostname-override=node1', '--cluster-cidr=10.244.0.0/16'];
+
+  test('services and endpoints: as from the manifests; explain: what was in the kernel too', async () => {
+    for (const words of [['services'], ['endpoints', 'shop/web']])
+      expect(await junction(...words, '--bundle', path)).toEqual(
+        await junction(...words, ...ORIGINAL, '--proxy-mode=nftables'),
+      );
+    // The node that it was taken on has no rules.
+    expect(await junction('explain', 'shop/web', '--bundle', path)).toMatchObject({ code: 5, err: '' });
   });
 
-  test('explain, of a service and of a packet', async () => {
-    const service = await junction('explain', 'shop/web', '--bundle', path);
-    expect(service.out).toContain('shop/web');
-    expect(service.err).toBe('');
-    const packet = await junction(
-      'explain',
-      '--from',
-      'outside',
-      '--to',
-      '203.0.113.10:80',
-      '--bundle',
-      path,
-    );
-    expect(packet.out).toContain('loadBalancerSourceRanges');
-  });
-
-  test('services and endpoints', async () => {
-    const services = await junction('services', '--bundle', path);
-    for (const name of ['api', 'cart', 'dns', 'web']) expect(services.out).toContain(`shop/${name}`);
-    expect((await junction('endpoints', 'shop/web', '--bundle', path)).out).toContain('10.244.1.11:8081');
-  });
-
-  test('status', async () => {
-    const { out } = await junction('status', '--bundle', path);
-    expect(out).toContain('node1');
-    expect(out).toContain('nftables mode');
-    expect(JSON.parse((await junction('status', '--bundle', path, '-o', 'json')).out)).toMatchObject({
-      node: 'node1',
-    });
-  });
-
-  test('watch prints the changes that it has', async () => {
-    const { code, out } = await junction('watch', '--bundle', path, '-o', 'json');
-    expect(code).toBe(0);
-    const events = out
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line) as object);
-    expect(events).toMatchObject([
+  test('watch, status and doctor: what it has of them', async () => {
+    const events = (await junction('watch', '--bundle', path, '-o', 'json')).out.trimEnd().split('\n');
+    expect(events.map((line) => JSON.parse(line) as unknown)).toMatchObject([
       { kind: 'change', id: 1, service: 'shop/api' },
       { kind: 'change', id: 2, service: 'shop/web' },
       { kind: 'sync', at: 5 },
     ]);
-  });
-
-  test('doctor', async () => {
-    const { out } = await junction('doctor', '--bundle', path, '-o', 'json');
-    expect(JSON.parse(out)).toMatchObject({ node: 'node1', mode: 'nftables' });
-  });
-
-  test('and say what is wrong with one that is none', async () => {
-    await writeFile(path, 'nonsense');
-    for (const command of ['services', 'status', 'watch', 'doctor']) {
-      const { code, err } = await junction(command, '--bundle', path);
-      expect([command, code]).toEqual([command, 1]);
-      expect(err).toContain('BUNDLE_UNREADABLE');
+    for (const command of ['status', 'doctor']) {
+      const { out } = await junction(command, '--bundle', path, '-o', 'json');
+      expect(JSON.parse(out)).toMatchObject({ node: 'node1', mode: 'nftables' });
     }
   });
-});
 
-describe('diff of a bundle', () => {
-  test('without anything of the kernel is not known to be the same', async () => {
-    api.answers.set('/v1/snapshot', [...(await snapshot())].slice(0, 1));
-    const path = join(directory, 'b.json.gz');
-    await bundle('--output', path, '--family', 'ipv6');
-    const { code, out } = await junction('diff', '--bundle', path, '--family', 'ipv4');
-    expect(out).toContain('IPv4 is not compared: the bundle has nothing of the kernel');
-    expect(code).toBe(1);
-  });
-
-  test('with a proposed manifest: what it does not name stays', async () => {
-    const path = join(directory, 'b.json.gz');
-    await bundle('--output', path);
-    const proposed = join(directory, 'proposed.yaml');
-    await writeFile(
-      proposed,
+  test('diff with a proposed manifest: what that does not name stays', async () => {
+    const proposed = file(
+      'proposed.yaml',
       'kind: Service\nmetadata: { name: api, namespace: shop }\nspec: { clusterIP: 10.96.0.10, ports: [{ name: http, port: 81 }] }\n',
     );
     const { code, out } = await junction('diff', '--bundle', path, '--to-manifests', proposed);
     expect(code).toBe(1);
     expect(out).toContain('shop/api:http/TCP: cluster IP 10.96.0.10:81 added');
     expect(out).toContain('; 1 service;');
+  });
+
+  test('of one that is none they say so', async () => {
+    const none = file('none.json.gz', 'nonsense');
+    for (const command of ['services', 'status', 'watch', 'doctor', 'diff'])
+      expect(await junction(command, '--bundle', none)).toMatchObject({
+        code: 1,
+        err: expect.stringContaining(`${none} is no bundle, or damaged`),
+      });
+  });
+});
+
+describe('a file that a stranger made', () => {
+  const forged = (text: string | Buffer): string => {
+    const target = join(directory, 'forged.json.gz');
+    writeFileSync(target, gzipSync(text));
+    return target;
+  };
+  const refusal = (target: string, limits = LIMITS): Promise<unknown> =>
+    readBundle(target, limits).catch(({ code, message }: { code: string; message: string }) => [
+      code,
+      message,
+    ]);
+  const refused = (message: string): unknown => ['BUNDLE_UNREADABLE', expect.stringContaining(message)];
+
+  test.each<readonly [string, readonly unknown[], string]>([
+    ['without a header', [{ kind: 'object' }], 'begins with no header'],
+    ['of a list', [[1, 2]], 'line 1 has no kind'],
+    ['of a later format', [{ ...HEADER, format: 2 }], 'format is not known'],
+    ['with a node that cannot be', [{ ...HEADER, node: '\u001b[2J' }], 'is not a valid name'],
+    ['with a mode that cannot be', [{ ...HEADER, mode: 'ebpf' }], '"ebpf" is not known'],
+  ])('%s is refused', async (_, lines, message) => {
+    expect(await refusal(writeLines(join(directory, 'forged.json.gz'), lines))).toEqual(refused(message));
+  });
+
+  test('that is no text of JSON, or cut anywhere, is refused', async () => {
+    expect(await refusal(forged('hello\nworld\n'))).toEqual(refused('line 1 is not JSON'));
+    expect(await refusal(forged(''))).toEqual(refused('is empty'));
+    for (const last of ['{"kind":"end","lines":9}\n', '{"kind":"e'])
+      expect(await refusal(forged(`${JSON.stringify(HEADER)}\n${last}`))).toEqual(refused('is cut short'));
+    expect(await refusal(join(directory, 'nothing'))).toEqual(refused('does not exist'));
+    expect(await refusal(directory)).toEqual(refused('is not a file'));
+    const whole = readFileSync(path);
+    for (const part of [0.1, 0.5, 0.9, 0.99]) {
+      const cut = join(directory, 'cut.json.gz');
+      writeFileSync(cut, whole.subarray(0, Math.floor(whole.length * part)));
+      expect(await refusal(cut)).toEqual(refused(''));
+    }
+  });
+
+  test('that unpacks to too much is refused, whatever its own size', async () => {
+    const limits = { ...LIMITS, bytes: 1024 * 1024, lineBytes: 64 * 1024, lines: 100 };
+    const long = `{"kind":"header","a":"${'x'.repeat(50_000)}"}\n`;
+    for (const [text, message] of [
+      [Buffer.alloc(64 * 1024 * 1024, 0x20), 'a line of more than'],
+      ['{"kind":"header"}\n'.repeat(200), 'has more than 100 lines'],
+      [long.repeat(60), 'unpacks to more than 1 MiB'],
+    ] as const)
+      expect(await refusal(forged(text), limits)).toEqual(refused(message));
+    expect(await refusal(path, { ...limits, fileBytes: 10 })).toEqual(refused('has more than'));
+  });
+
+  test('loses what cannot be used, and says so', async () => {
+    const spec = { clusterIP: '10.0.0.1', ports: 'x' };
+    const target = writeLines(join(directory, 'forged.json.gz'), [
+      HEADER,
+      { kind: 'object', object: { apiVersion: 'v1', kind: 'Service', metadata: { name: 'web' }, spec } },
+      { kind: 'object', object: { apiVersion: 'v1', kind: 'Secret', data: {} } },
+      { kind: 'change', change: { id: 'x' } },
+      // A line of version 0.2.
+      { kind: 'change', change: change(1, 'shop/api') },
+      { kind: 'kernel', family: 'IPX', dump: {} },
+      { kind: 'versions', versions: ['6.1'] },
+      { kind: 'something-new', value: 1 },
+    ]);
+    const { services, problems, events, kernel, versions } = await readBundle(target);
+    expect({ services, events, kernel: kernel.size, versions }).toEqual({
+      services: [],
+      events: [change(1, 'shop/api')],
+      kernel: 0,
+      versions: {},
+    });
+    expect(problems.map(({ severity, object, message }) => [severity, object, message])).toEqual([
+      ['error', 'Service default/web', 'spec.ports is "x"'],
+      ['warning', undefined, 'an object of a kind that is not known is left out'],
+    ]);
+  });
+
+  test('has a status only where every field is there, and of its kind', async () => {
+    const [family] = FULL_STATUS.families;
+    const source = { kind: 'manifests', paths: ['examples'], problems: [] };
+    const hasStatus = async (status: unknown): Promise<boolean> => {
+      const read = await readBundle(
+        writeLines(join(directory, 's.json.gz'), [HEADER, { kind: 'status', status }]),
+      );
+      if (!read.status) expect(read.missing).toEqual(['status: it cannot be read']);
+      return read.status !== undefined;
+    };
+    for (const good of [FULL_STATUS, { ...FULL_STATUS, source }]) expect(await hasStatus(good)).toBe(true);
+    for (const key of Object.keys(FULL_STATUS)) {
+      expect(await hasStatus({ ...FULL_STATUS, [key]: [[]] })).toBe(false);
+      const isOptional = ['networkNamespace', 'conntrack'].includes(key);
+      expect(await hasStatus({ ...FULL_STATUS, [key]: undefined })).toBe(isOptional);
+    }
+    for (const key of Object.keys(family ?? {}))
+      expect(await hasStatus({ ...FULL_STATUS, families: [{ ...family, [key]: [{}, null] }] })).toBe(false);
+    for (const raw of [null, 7, {}, { ...FULL_STATUS, source: { kind: 'api' } }])
+      expect(await hasStatus(raw)).toBe(false);
   });
 });

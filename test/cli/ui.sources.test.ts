@@ -4,17 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ChangeRecord } from '../../src/explain/types.ts';
-import {
-  endpointSliceToKubernetes,
-  nodeToKubernetes,
-  serviceToKubernetes,
-} from '../../src/model/project/toKubernetes.ts';
-import { loadManifests } from '../../src/sources/manifests/source.ts';
 import { type RawObject, StatusError, TestApiServer } from '../support/apiServer/index.ts';
 import { FULL_STATUS } from '../support/fullStatus.ts';
 import { FakeKubectl } from '../support/kubectl.ts';
 import { schemaProblems } from '../support/jsonSchema.ts';
-import { TAKEN_AT, writeExampleBundle } from './bundleFile.ts';
+import { exampleObjects, TAKEN_AT, writeExampleBundle } from './bundleFile.ts';
 import { junction } from './junction.ts';
 import { UiProgram } from './uiProgram.ts';
 
@@ -110,19 +104,12 @@ const EXAMPLES = ['api', 'cart', 'catalog', 'dns', 'idle', 'shopfront', 'web'].m
 test('the documentation has paths', () => expect(PATHS.length).toBeGreaterThan(10));
 
 describe('manifests', () => {
-  let manifests = '';
-  beforeEach(() => {
-    manifests = mkdtempSync(join(folder, 'manifests-'));
-    cpSync(`${ROOT}/examples`, manifests, { recursive: true });
-  });
-  const open = (): Promise<UiProgram> => UiProgram.serving([`--manifests=${manifests}`, ...VIEW]);
-  const edit = (name: string, from: string, to: string): void => {
-    const path = join(manifests, name);
-    writeFileSync(path, readFileSync(path, 'utf8').replaceAll(from, to));
-  };
+  const manifests = join(folder, 'manifests');
+  cpSync(`${ROOT}/examples`, manifests, { recursive: true });
+  const textOf = (name: string): string => readFileSync(join(manifests, name), 'utf8');
 
-  test('every path answers', async () => {
-    const ui = await open();
+  test('every path answers, in the words of explain; what changes is an event; what is broken is said', async () => {
+    const ui = await UiProgram.serving([`--manifests=${manifests}`, ...VIEW]);
     expect(ui.out.split('\n')[1]).toBe(`node1, as it would serve ${manifests}. Ctrl-C: end.`);
     expect(await askAll(ui)).toEqual(ONE_NODE);
     expect(await servicesOf(ui)).toEqual(EXAMPLES);
@@ -137,21 +124,13 @@ describe('manifests', () => {
       answeredBy: { kind: 'plan' },
     });
     expect(await ui.json('/v1/doctor')).toMatchObject({ groups: [{ name: 'services' }] });
-    expect(said(ui)).toEqual([]);
-  });
-
-  test('the words are those of explain', async () => {
-    const ui = await open();
     const { out } = await junction('explain', 'shop/web', `--manifests=${manifests}`, ...VIEW, '-o', 'json');
     expect(await ui.json('/v1/explain/shop/web')).toEqual(JSON.parse(out));
-    expect(out).toContain('web.yaml:');
-  });
+    expect(said(ui)).toEqual([]);
 
-  test('a file that is saved is an event, and the answers are new', async () => {
-    const ui = await open();
     const events = await ui.watch();
     const next = events.next();
-    edit('web.yaml', '10.244.2.11', '10.244.2.99');
+    writeFileSync(join(manifests, 'web.yaml'), textOf('web.yaml').replaceAll('10.244.2.11', '10.244.2.99'));
     const { value } = (await next) as { readonly value: ChangeRecord };
     expect(value).toMatchObject({
       kind: 'change',
@@ -164,43 +143,30 @@ describe('manifests', () => {
     expect([endpoints.includes('10.244.2.99'), endpoints.includes('10.244.2.11')]).toEqual([true, false]);
     const [record] = (await ui.json('/v1/history?service=shop/web')) as readonly ChangeRecord[];
     expect({ kind: 'change', ...record }).toEqual(value);
-    const table = await (await ui.ask('/v1/services?format=table')).text();
-    expect(table).toContain('shop/web\t');
-    rmSync(join(manifests, 'web.yaml'));
-    expect((await events.next()).value).toMatchObject({ service: 'shop/web' });
-    expect(await servicesOf(ui)).toEqual(EXAMPLES.filter((name) => name !== 'shop/web'));
-  });
+    expect(await (await ui.ask('/v1/services?format=table')).text()).toContain('shop/web\t');
 
-  test('a file that is broken is said here and in the status, and the last good one counts', async () => {
-    const ui = await open();
+    rmSync(join(manifests, 'api.yaml'));
+    expect((await events.next()).value).toMatchObject({ service: 'shop/api' });
     writeFileSync(join(manifests, 'web.yaml'), 'kind: [');
-    const problems = async (): Promise<readonly string[]> =>
-      ((await ui.json('/v1/status')) as typeof FULL_STATUS & { source: { problems: string[] } }).source
-        .problems;
-    await expect.poll(async () => (await problems()).join()).toContain('web.yaml:');
-    await expect.poll(() => ui.err).toContain('web.yaml:');
-    expect(await servicesOf(ui)).toEqual(EXAMPLES);
+    await expect
+      .poll(() => ui.json('/v1/status'))
+      .toMatchObject({
+        source: {
+          problems: [expect.stringContaining('web.yaml:1: error'), expect.stringContaining('stays')],
+        },
+      });
+    expect(ui.err).toContain('web.yaml:');
+    // The last good one counts.
+    expect(await servicesOf(ui)).toEqual(EXAMPLES.filter((name) => name !== 'shop/api'));
+    ui.child.kill('SIGTERM');
+    expect(await ui.ended).toBe(143);
   });
 
   test('standard input is read once', async () => {
-    const text = ['web.yaml', 'node.yaml'].map((name) => readFileSync(join(manifests, name), 'utf8'));
-    const ui = await UiProgram.serving(['--manifests=-', ...VIEW], text.join('\n---\n'));
-    expect(await askAll(ui)).toEqual(ONE_NODE);
+    const text = ['dns.yaml', 'node.yaml'].map(textOf).join('\n---\n');
+    const ui = await UiProgram.serving(['--manifests=-', ...VIEW], text);
+    expect(await servicesOf(ui)).toEqual(['shop/dns']);
     expect((await ui.ask('/v1/watch')).headers.get('x-junction-events')).toBe('none');
-    expect(await servicesOf(ui)).toEqual(['shop/web']);
-  });
-
-  test('a name that no Node has', async () => {
-    const ui = await UiProgram.serving([`--manifests=${manifests}`, '--hostname-override=nod1']);
-    expect(said(ui)).toEqual([
-      'warning: no Node is named nod1; there are node1, node2. --hostname-override says which one to plan for',
-    ]);
-  });
-
-  test('a path that is not there', async () => {
-    const ui = new UiProgram([`--manifests=${manifests}/none`]);
-    expect([await ui.ended, ui.out]).toEqual([1, '']);
-    expect(ui.err).toContain('MANIFESTS_UNREADABLE');
   });
 });
 
@@ -265,12 +231,6 @@ describe('a bundle', () => {
     expect(await askAll(ui)).toEqual({ ...ONE_NODE, '/v1/doctor': '404 not-here' });
     expect(await ui.json('/v1/status')).toMatchObject({ node: 'node1', answeredBy: { kind: 'bundle' } });
   });
-
-  test('a file that is none', async () => {
-    const ui = new UiProgram([`${ROOT}/package.json`]);
-    expect([await ui.ended, ui.out]).toEqual([1, '']);
-    expect(ui.err).toContain('BUNDLE_UNREADABLE');
-  });
 });
 
 describe('a cluster', () => {
@@ -278,22 +238,10 @@ describe('a cluster', () => {
   let kubeconfig = '';
   let kubectl: FakeKubectl;
 
-  const serving = (): Promise<UiProgram> =>
-    UiProgram.serving(['--kubeconfig', kubeconfig, ...VIEW], undefined, {
-      ...process.env,
-      PATH: kubectl.path,
-    });
-
   beforeEach(async () => {
     server = await TestApiServer.start();
     kubectl = new FakeKubectl(folder);
-    const { services, slices, nodes } = await loadManifests([`${ROOT}/examples`]);
-    const objects = [
-      ...nodes.map(nodeToKubernetes),
-      ...services.map(serviceToKubernetes),
-      ...slices.map((slice) => endpointSliceToKubernetes(slice)),
-    ];
-    server.put(...(objects as unknown as readonly RawObject[]));
+    server.put(...((await exampleObjects()) as unknown as readonly RawObject[]));
     kubeconfig = join(folder, 'kubeconfig');
     writeFileSync(
       kubeconfig,
@@ -317,10 +265,11 @@ describe('a cluster', () => {
 
   const forbidden = (message: string): StatusError => new StatusError(403, { reason: 'Forbidden', message });
 
-  test('every path answers, and nothing is written', async () => {
+  test('every path answers; what changes there is an event here', async () => {
     server.put(pod('junction-a', 'node1'));
     kubectl.answer({ stdout: [JSON.stringify({ ...FULL_STATUS, leftOut: [], findings: [] })] });
-    const ui = await serving();
+    const env = { ...process.env, PATH: kubectl.path };
+    const ui = await UiProgram.serving(['--kubeconfig', kubeconfig, ...VIEW], undefined, env);
     expect(ui.out.split('\n')[1]).toBe(`node1, as it would serve what ${server.url} has. Ctrl-C: end.`);
     expect(await askAll(ui)).toEqual(ALL_ANSWER);
     expect(await servicesOf(ui)).toEqual(EXAMPLES);
@@ -330,18 +279,26 @@ describe('a cluster', () => {
       answeredBy: { kind: 'plan' },
       findings: [],
     });
-    const nodes = (await ui.json('/v1/nodes')) as readonly Record<string, unknown>[];
-    expect(nodes.map(({ node, state }) => [node, state])).toEqual([
-      ['node2', 'no pod'],
-      ['node1', 'not ready'],
+    expect(await ui.json('/v1/nodes')).toMatchObject([
+      { node: 'node2', state: 'no pod' },
+      {
+        node: 'node1',
+        state: 'not ready',
+        object: { isReady: false, zone: 'zone-a' },
+        status: { node: 'node1' },
+      },
     ]);
-    expect(nodes[1]).toMatchObject({ object: { isReady: false, zone: 'zone-a' }, status: { node: 'node1' } });
     // It is kept for a while.
-    expect(kubectl.calls()).toHaveLength(1);
-    expect(kubectl.calls()[0]?.flags).toEqual(['--kubeconfig', kubeconfig]);
+    expect(kubectl.calls()).toMatchObject([{ flags: ['--kubeconfig', kubeconfig] }]);
+
+    const next = (await ui.watch()).next();
+    await expect.poll(() => server.watches.size).toBeGreaterThan(2);
+    server.delete('Service', 'shop/web');
+    expect((await next).value).toMatchObject({ kind: 'change', service: 'shop/web' });
+    expect(await servicesOf(ui)).toEqual(EXAMPLES.filter((name) => name !== 'shop/web'));
   });
 
-  test('where pods may not be asked, the Node objects say what they know', async () => {
+  test('without a node named, it is the first one; where pods may not be asked, the Node objects say what they know', async () => {
     server.put(pod('junction-a', 'node1'));
     server.put({
       apiVersion: 'v1',
@@ -355,7 +312,8 @@ describe('a cluster', () => {
     });
     const error = forbidden('pods is forbidden');
     server.faults.add({ on: 'list', resource: 'pods', fault: { kind: 'status', error } });
-    const ui = await UiProgram.serving(['--kubeconfig', kubeconfig, ...VIEW]);
+    const ui = await UiProgram.serving(['--kubeconfig', kubeconfig]);
+    expect(said(ui)).toEqual(['note: this is what node1 does; --hostname-override names another node']);
     expect(await ui.json('/v1/nodes')).toMatchObject([
       { node: 'node2', state: 'not ready', object: { isReady: false } },
       {
@@ -367,34 +325,11 @@ describe('a cluster', () => {
     ]);
   });
 
-  test('where commands may not be run in pods', async () => {
-    server.put(pod('junction-a', 'node1'), pod('junction-b', 'node2'));
-    kubectl.answer({ fails: 'Error from server (Forbidden): pods/exec is forbidden' });
-    const ui = await serving();
-    expect(await ui.json('/v1/nodes')).toMatchObject([{ state: 'not ready' }, { state: 'not ready' }]);
-  });
-
-  test('what changes there is an event here', async () => {
-    const ui = await UiProgram.serving(['--kubeconfig', kubeconfig, ...VIEW]);
-    const next = (await ui.watch()).next();
-    await expect.poll(() => server.watches.size).toBeGreaterThan(2);
-    server.delete('Service', 'shop/web');
-    expect((await next).value).toMatchObject({ kind: 'change', service: 'shop/web' });
-    expect(await servicesOf(ui)).toEqual(EXAMPLES.filter((name) => name !== 'shop/web'));
-  });
-
-  test('without a node named, it is the first one', async () => {
-    const ui = await UiProgram.serving(['--kubeconfig', kubeconfig]);
-    expect(said(ui)).toEqual(['note: this is what node1 does; --hostname-override names another node']);
-    expect(await ui.json('/v1/status')).toMatchObject({ node: 'node1' });
-  });
-
   test('that refuses', async () => {
     const error = forbidden('services is forbidden');
     const times = Number.POSITIVE_INFINITY;
     server.faults.add({ on: 'any', resource: 'services', times, fault: { kind: 'status', error } });
-    const ui = new UiProgram(['--kubeconfig', kubeconfig, ...VIEW]);
-    expect([await ui.ended, ui.out]).toEqual([1, '']);
-    expect(ui.err).toContain('services is forbidden');
+    const ui = await junction('ui', '--kubeconfig', kubeconfig, ...VIEW);
+    expect(ui).toMatchObject({ code: 1, out: '', err: expect.stringContaining('services is forbidden') });
   });
 });

@@ -1,60 +1,36 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { parseIp } from '../../src/model/ip.ts';
 import { parseUiAddress } from '../../src/ui/address.ts';
 
-describe('the address of the page', () => {
-  test.each([
-    ['8080', '127.0.0.1', 8080, true],
-    [':8080', '127.0.0.1', 8080, true],
-    ['0', '127.0.0.1', 0, true],
-    ['localhost:8080', '127.0.0.1', 8080, true],
-    ['127.0.0.1:0', '127.0.0.1', 0, true],
-    ['127.1.2.3:80', '127.1.2.3', 80, true],
-    ['[::1]:65535', '::1', 65_535, true],
-    ['[::ffff:127.0.0.1]:80', '127.0.0.1', 80, true],
-    ['0.0.0.0:80', '0.0.0.0', 80, false],
-    ['[::]:80', '::', 80, false],
-    ['10.0.0.1:80', '10.0.0.1', 80, false],
-    ['[FD00::0:1]:80', 'fd00::1', 80, false],
-  ])('%s', (text, host, port, isLoopback) => {
-    expect(parseUiAddress(text)).toEqual({ host, port, isLoopback });
-  });
+test.each([
+  ['8080', '127.0.0.1', 8080, true],
+  [':8080', '127.0.0.1', 8080, true],
+  ['localhost:8080', '127.0.0.1', 8080, true],
+  ['127.1.2.3:0', '127.1.2.3', 0, true],
+  ['[::1]:65535', '::1', 65_535, true],
+  ['[::ffff:127.0.0.1]:80', '127.0.0.1', 80, true],
+  ['0.0.0.0:80', '0.0.0.0', 80, false],
+  ['[FD00::0:1]:80', 'fd00::1', 80, false],
+])('the address of the page: %s', (text, host, port, isLoopback) => {
+  expect(parseUiAddress(text)).toEqual({ host, port, isLoopback });
+});
 
-  test.each([
-    '',
-    ':',
-    'x',
-    '65536',
-    ':65536',
-    ':-1',
-    ':+1',
-    ':8 ',
-    '127.0.0.1',
-    '::1:80',
-    '[::1]',
-    '[127.0.0.1:80',
-    'node1:80',
-    'example.com:80',
-    '127.0.0.1:http',
-    'http://127.0.0.1:80',
-    '127.0.0.1:80/',
-  ])('%o is none', (text) => expect(parseUiAddress(text)).toBeUndefined());
+const NONE =
+  ': x 65536 :65536 :-1 :+1 127.0.0.1 ::1:80 [::1] [127.0.0.1:80 node1:80 127.0.0.1:http http://127.0.0.1:80 127.0.0.1:80/';
+test.each(['', ':8 ', ...NONE.split(' ')])('%o is none', (text) => {
+  expect(parseUiAddress(text)).toBeUndefined();
+});
 
-  test('whatever is written, only addresses of 127.0.0.0/8 and ::1 count as loopback', () => {
-    const host = fc.oneof(
-      fc.ipV4(),
-      fc.ipV6().map((ip) => `[${ip}]`),
-      fc.string(),
-      fc.constant(''),
-    );
-    fc.assert(
-      fc.property(host, fc.oneof(fc.nat(70_000).map(String), fc.string()), (name, port) => {
-        const address = parseUiAddress(`${name}:${port}`);
-        if (!address) return;
-        expect(parseIp(address.host)).toBe(address.host);
-        expect(address.isLoopback).toBe(address.host === '::1' || address.host.startsWith('127.'));
-      }),
-    );
-  });
+test('whatever is written, only addresses of 127.0.0.0/8 and ::1 count as loopback', () => {
+  const ipv6 = fc.ipV6().map((ip) => `[${ip}]`);
+  const host = fc.oneof(fc.ipV4(), ipv6, fc.string(), fc.constant(''));
+  fc.assert(
+    fc.property(host, fc.oneof(fc.nat(70_000).map(String), fc.string()), (name, port) => {
+      const address = parseUiAddress(`${name}:${port}`);
+      if (!address) return;
+      expect(parseIp(address.host)).toBe(address.host);
+      expect(address.isLoopback).toBe(address.host === '::1' || address.host.startsWith('127.'));
+    }),
+  );
 });

@@ -1,3 +1,4 @@
+/** Names and addresses of hosts, as they come in requests. Which are refused: access.test.ts. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parseIp } from '../../src/model/ip.ts';
@@ -32,59 +33,17 @@ test('any domain is a name, in small letters', () => {
 });
 
 test('whatever it is given, it throws nothing, and an address it returns was written there', () => {
-  const words = fc.constantFrom(
-    '127.0.0.1',
-    '[::1]',
-    'a',
-    '.',
-    ':',
-    '@',
-    '[',
-    ']',
-    '%25',
-    '/',
-    '#',
-    '80',
-    ' ',
+  const words = fc.constantFrom(...'127.0.0.1 [::1] a . : @ [ ] %25 / # 80'.split(' '), ' ');
+  const texts = fc.oneof(
+    fc.string(),
+    fc.array(words).map((list) => list.join('')),
   );
   fc.assert(
-    fc.property(
-      fc.oneof(
-        fc.string(),
-        fc.array(words).map((list) => list.join('')),
-      ),
-      (text) => {
-        const host = parseAuthority(text);
-        if (host && 'ip' in host)
-          expect(parseIp(text.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1')) ?? parseIp(text)).toBe(
-            host.ip,
-          );
-        if (host && 'name' in host) expect(text.toLowerCase().startsWith(host.name)).toBe(true);
-      },
-    ),
+    fc.property(texts, (text) => {
+      const host = parseAuthority(text);
+      if (host && 'ip' in host)
+        expect(parseIp(text.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1')) ?? parseIp(text)).toBe(host.ip);
+      if (host && 'name' in host) expect(text.toLowerCase().startsWith(host.name)).toBe(true);
+    }),
   );
 });
-
-test.each([
-  '',
-  ':',
-  ':80',
-  '::1',
-  '[::1',
-  '::1]',
-  '[127.0.0.1]',
-  '[fe80::1%eth0]:80',
-  'user@127.0.0.1',
-  '127.0.0.1@evil.example',
-  '127.0.0.1:80:80',
-  '127.0.0.1:65536',
-  '127.0.0.1:',
-  '127.0.0.1/',
-  ' 127.0.0.1',
-  'evil.example#127.0.0.1',
-])('%o is no host', (text) => expect(parseAuthority(text)).toBeUndefined());
-
-test.each(['127.0.0.1.evil.example', '127.1', '2130706433', '0x7f000001', 'localhost.evil.example'])(
-  '%s is a name, and no address',
-  (name) => expect(parseAuthority(name)).toEqual({ name }),
-);
