@@ -37,10 +37,8 @@ describe('what is no configuration file', () => {
 
   test.each<[string, RegExp]>([
     [`${HEAD}iptables: {masqueradeBit: 1\n`, /^failed to decode: FILE:4:1: Flow map .* end with a }/],
-    [`${HEAD}mode: "ipvs\n`, /^failed to decode: FILE:4:1: Missing closing "quote/],
     [`${HEAD}mode: ipvs: x\n`, /^failed to decode: FILE:3:7: Nested mappings are not allowed/],
     [`${HEAD}mode: *nothing\n`, /^failed to decode: FILE:3:7: the file cannot be read: Unresolved alias/],
-    [`${HEAD}\tmode: ipvs\n`, /^failed to decode: FILE:\d+:\d+: /],
   ])('bad YAML has a place: %j', (text, message) => {
     expect(problems(text)[0]).toMatch(message);
   });
@@ -54,11 +52,6 @@ describe('values of the wrong type', () => {
       'FILE:4:3: iptables.masqueradeBit must be a whole number, without quotes, and is the text "14"',
     ],
     ['oomScoreAdj: 1.5', 'FILE:3:1: oomScoreAdj must be a whole number'],
-    ['oomScoreAdj: 3000000000', 'FILE:3:1: oomScoreAdj must be between -2147483648 and 2147483647'],
-    [
-      'bindAddressHardFail: "true"',
-      'FILE:3:1: bindAddressHardFail must be true or false, and is the text "true"',
-    ],
     [
       'showHiddenMetricsForVersion: 1.35',
       'FILE:3:1: showHiddenMetricsForVersion must be text, in quotes, and is the number 1.35',
@@ -72,8 +65,6 @@ describe('values of the wrong type', () => {
       'FILE:3:1: configSyncPeriod must be a duration, and has no unit: perhaps 900s',
     ],
     ['nodePortAddresses: primary', 'FILE:3:1: nodePortAddresses must be a list, and is the text "primary"'],
-    ['nodePortAddresses: [1]', 'FILE:3:1: nodePortAddresses must be a list of texts, and holds the number 1'],
-    ['featureGates: {A: 1}', 'FILE:3:1: featureGates A must be true or false, and is the number 1'],
     [
       'logging:\n  vmodule: [x]',
       'FILE:4:3: logging.vmodule must be a list of {filePattern, verbosity}, and holds the text "x"',
@@ -134,7 +125,6 @@ describe('ways to write a file', () => {
     ['YAML', `${HEAD}mode: ipvs\nbindAddressHardFail: yes\n`],
     ['YAML with a byte order mark', `\uFEFF${HEAD}mode: ipvs\nbindAddressHardFail: true\n`],
     ['YAML after a document mark', `# note\n---\n${HEAD}mode: ipvs\nbindAddressHardFail: on\n`],
-    ['YAML with anchors', `${HEAD}mode: &m ipvs\nhostnameOverride: *m\nbindAddressHardFail: true\n`],
     [
       'JSON',
       '{\n\t"apiVersion": "kubeproxy.config.k8s.io/v1alpha1",\n\t"kind": "KubeProxyConfiguration",\n\t"mode": "ipvs",\n\t"bindAddressHardFail": true\n}\n',

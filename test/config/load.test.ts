@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import type { EffectiveConfig } from '../../src/config/effective.ts';
 import { loadConfig, nodeNameOf } from '../../src/config/load.ts';
-import { FILE, fromFile, fromFlags, HEADER, load, parse, tryLoad } from './given.ts';
+import { FILE, fromFile, fromFlags, HEADER, load, parse } from './given.ts';
 
 type Periods = Pick<EffectiveConfig, 'mode' | 'syncPeriodMs' | 'minSyncPeriodMs' | 'masqueradeAll'>;
 
@@ -13,7 +13,6 @@ function periods({ mode, syncPeriodMs, minSyncPeriodMs, masqueradeAll }: Effecti
 describe('the one pair of sync periods, from flags', () => {
   test.each<[readonly string[], number, number]>([
     [[], 30_000, 1000],
-    [['--proxy-mode=nftables'], 30_000, 1000],
     // The default came from the iptables section before the mode was known.
     [['--proxy-mode=ipvs'], 30_000, 1000],
     [['--iptables-sync-period=10s', '--iptables-min-sync-period=2s'], 10_000, 2000],
@@ -21,14 +20,9 @@ describe('the one pair of sync periods, from flags', () => {
     [['--proxy-mode=ipvs', '--iptables-sync-period=10s', '--iptables-min-sync-period=2s'], 30_000, 1000],
     [['--proxy-mode=ipvs', '--ipvs-sync-period=10s', '--ipvs-min-sync-period=2s'], 10_000, 2000],
     [['--ipvs-sync-period=10s', '--ipvs-min-sync-period=2s'], 30_000, 1000],
-    [['--iptables-min-sync-period=0'], 30_000, 0],
     [['--proxy-mode=ipvs', '--ipvs-min-sync-period=0s'], 30_000, 0],
   ])('%j: %d and %d ms', (argv, syncPeriodMs, minSyncPeriodMs) => {
     expect(fromFlags(...argv)).toMatchObject({ syncPeriodMs, minSyncPeriodMs });
-  });
-
-  test.each(['', 'iptables', 'ipvs', 'nftables'])('--masquerade-all counts in mode %j', (mode) => {
-    expect(fromFlags(`--proxy-mode=${mode}`, '--masquerade-all').masqueradeAll).toBe(true);
   });
 });
 
@@ -191,7 +185,6 @@ describe("the servers' addresses", () => {
     [['--healthz-bind-address=10.0.0.1', '--metrics-bind-address=::1'], '10.0.0.1:10256', '[::1]:10249'],
     [['--healthz-bind-address=10.0.0.1', '--healthz-port=1'], '10.0.0.1:1', '127.0.0.1:10249'],
     [['--healthz-bind-address=10.0.0.1:2', '--healthz-port=1'], '10.0.0.1:2', '127.0.0.1:10249'],
-    [['--healthz-port=1', '--metrics-port=2'], '0.0.0.0:10256', '127.0.0.1:10249'],
     [['--healthz-port=0', '--metrics-port=0'], '', ''],
     [
       ['--healthz-port=0', '--healthz-bind-address=1.2.3.4', '--write-config-to=x'],
@@ -231,17 +224,6 @@ describe('defaults of the platform', () => {
   ])('mode nftables with node port addresses %j has %j', (nodePortAddresses, expected) => {
     expect(fromFile({ mode: 'nftables', nodePortAddresses }).nodePortAddresses).toEqual(expected);
   });
-
-  test('an empty list stays apart from none', () => {
-    expect(fromFile({ nodePortAddresses: [] }).nodePortAddresses).toEqual([]);
-    expect(fromFlags('--nodeport-addresses=').nodePortAddresses).toEqual([]);
-    expect(fromFlags().nodePortAddresses).toBeNull();
-  });
-
-  test('cluster CIDRs are split', () => {
-    expect(fromFile({ clusterCIDR: '10.0.0.0/8,fd00::/8' }).clusterCIDRs).toEqual(['10.0.0.0/8', 'fd00::/8']);
-    expect(fromFlags('--cluster-cidr=10.0.0.0/8').clusterCIDRs).toEqual(['10.0.0.0/8']);
-  });
 });
 
 test("the node's name is the override or the host's, trimmed and in lower case", () => {
@@ -249,10 +231,6 @@ test("the node's name is the override or the host's, trimmed and in lower case",
   expect(nodeNameOf(fromFlags('--hostname-override=Node1'), 'host')).toBe('node1');
   expect(nodeNameOf(fromFile({ hostnameOverride: ' Node2 ' }), 'host')).toBe('node2');
   expect(nodeNameOf(fromFile({ hostnameOverride: '  ' }), 'host')).toBeUndefined();
-});
-
-test('a bad file is no configuration', () => {
-  expect(tryLoad([], 'kind: Pod').ok).toBe(false);
 });
 
 describe('feature gates', () => {

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { parse as parseYaml } from 'yaml';
 import { toV1alpha1, writeConfig } from '../../src/config/effective.ts';
 import { shapeOf } from './configzShapes.ts';
 import { fromFile, fromFlags, load } from './given.ts';
@@ -76,12 +75,6 @@ describe('--write-config-to', () => {
     expect(again.config).toEqual(config);
     expect(again.notes).toEqual([]);
     expect(writeConfig(again.config)).toBe(writeConfig(config));
-  });
-
-  test('cannot keep a minimum of zero: in a file that means the default', () => {
-    const config = fromFlags('--iptables-min-sync-period=0');
-    expect(parseYaml(writeConfig(config))).toMatchObject({ iptables: { minSyncPeriod: '0s' } });
-    expect(load([], writeConfig(config)).config.minSyncPeriodMs).toBe(1000);
   });
 
   test('is sorted, with lists as Kubernetes writes them', () => {

@@ -5,7 +5,7 @@ import { addAddress, getAddresses, getLink, getLinks, newLink } from '../../src/
 import type { Change } from '../../src/netlink/batch.ts';
 import { directChannel } from '../../src/netlink/channel.ts';
 import { HEADER_BYTES, type Message, NLM_F_ACK } from '../../src/netlink/codec.ts';
-import { applyChanges, listLinks, readLink } from './support/readers.ts';
+import { applyChanges, readLink } from './support/readers.ts';
 import { NetlinkSocket } from '../../src/netlink/socket.ts';
 import { type Ip, parseIp } from '../../src/model/ip.ts';
 import { unhex } from '../system/support/bytes.ts';
@@ -30,30 +30,6 @@ const address = (index: number): Change =>
   addAddress(1, parseIp(`10.0.${index >> 8}.${index & 255}`) ?? ('' as Ip));
 
 describe('a request', () => {
-  it('is acknowledged', () => {
-    const peer = new KernelPeer(acknowledge);
-    expect(new NetlinkSocket(peer).request(newLink('vip0', 'dummy'))).toEqual({
-      kind: 'answered',
-      messages: [],
-      interrupted: false,
-    });
-    expect(peer.requests.map(({ flags }) => flags & NLM_F_ACK)).toEqual([NLM_F_ACK]);
-  });
-
-  it('is refused', () => {
-    const socket = socketTo((request) => [refusal(request, EPERM)]);
-    expect(socket.request(newLink('vip0', 'dummy'))).toEqual({
-      kind: 'refused',
-      errno: EPERM,
-      name: 'EPERM',
-    });
-  });
-
-  it('is answered, and then acknowledged', () => {
-    const socket = socketTo((request) => [object(request, RTM_NEWLINK, LO), ...acknowledge(request)]);
-    expect(readLink(socket, 'lo')).toMatchObject({ index: 1, name: 'lo' });
-  });
-
   it('passes over answers to those before it', () => {
     const earlier: Message[] = [];
     const socket = socketTo((request) => {
@@ -101,12 +77,6 @@ describe('garbage', () => {
   ])('%s is an error', (_, bytes) => {
     expect(() => socketTo(() => [bytes]).request(getLink('lo'))).toThrow(failure('NETLINK_MALFORMED', ''));
   });
-
-  it('an attribute without a value is none', () => {
-    const payload = new Uint8Array([...LO, ...unhex('04000200')]);
-    const socket = socketTo((request) => [object(request, RTM_NEWLINK, payload), ...acknowledge(request)]);
-    expect(readLink(socket, 'lo')).toMatchObject({ name: 'lo' });
-  });
 });
 
 describe('a dump', () => {
@@ -118,14 +88,6 @@ describe('a dump', () => {
       return [object(request, RTM_NEWLINK, LO), done(request, left >= 0)];
     });
   };
-
-  it('is read to its end, over any number of datagrams', () => {
-    const socket = socketTo((request) => [
-      ...Array.from({ length: 50 }, () => object(request, RTM_NEWLINK, LO)),
-      done(request),
-    ]);
-    expect(listLinks(socket)).toHaveLength(50);
-  });
 
   it('is read again when it was interrupted', async () => {
     const peer = interruptedTimes(9);

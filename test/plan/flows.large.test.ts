@@ -1,11 +1,8 @@
 /** Stale flows of one large Service: what is looked at grows with its frontends, its endpoints and its flows, not their products. */
 import { expect, test } from 'vitest';
-import { FlowCleaner, type FlowTable } from '../../src/proxy/conntrack.ts';
 import type { KernelFlow } from '../../src/netlink/conntrack.ts';
-import { createLog } from '../../src/log/log.ts';
 import type { Ip } from '../../src/model/ip.ts';
 import { reviewAll, reviewChanges } from '../../src/plan/flows.ts';
-import { scanOf } from '../netlink/support/flowMessage.ts';
 import { growthOf, LINEAR } from '../support/operations.ts';
 import { runToEnd } from '../../src/time/timeSlice.ts';
 import { type Cluster, cluster } from './cluster.ts';
@@ -72,48 +69,6 @@ test('everything is looked at', async () => {
     return () => {
       const review = runToEnd(reviewAll([], planner, addresses('192.168', size)));
       for (const flow of seen) review.isStale(flow);
-    };
-  });
-  expect(growth).toBeLessThan(LINEAR);
-});
-
-/** A table that gives out flows in the kernel's portions. */
-class PlainTable implements FlowTable {
-  readonly #flows: readonly KernelFlow[];
-  removed = 0;
-
-  constructor(given: readonly KernelFlow[]) {
-    this.#flows = given;
-  }
-
-  async scan(...[, filter, take]: Parameters<FlowTable['scan']>): ReturnType<FlowTable['scan']> {
-    const { flows: passed, end } = scanOf(this.#flows, filter);
-    for (let at = 0; at < passed.length; at += 100) take(passed.slice(at, at + 100));
-    return end;
-  }
-
-  async remove(stale: readonly KernelFlow[]): ReturnType<FlowTable['remove']> {
-    this.removed += stale.length;
-    return stale.map(() => ({ state: 'done' }));
-  }
-}
-
-test('a cleaning, with several changes of the same frontends', async () => {
-  const growth = await growthOf((size) => {
-    const made = large(size);
-    const changes = [endpoints(size, 1), endpoints(size, 2), endpoints(size, size)].flatMap((text) =>
-      made.tell(text).replan(),
-    );
-    const table = new PlainTable(flows(size));
-    const cleaner = new FlowCleaner({
-      family: 'IPv4',
-      localIps: () => addresses('192.168', size),
-      log: createLog({ verbosity: 0, format: 'json', write: () => undefined }),
-      table,
-    });
-    return async () => {
-      await cleaner.clean(changes, made.planner, false);
-      expect(table.removed).toBeGreaterThan(size / 3);
     };
   });
   expect(growth).toBeLessThan(LINEAR);

@@ -73,31 +73,10 @@ const CASES: readonly Case[] = [
     ],
   },
   {
-    title: 'an endpoint has another port',
-    after: `kube/dns-1 of dns dns:5454/udp | 10.244.0.3 | 10.244.1.3`,
-    asked: ALL,
-    stale: ['udp 10.96.0.10:53 > 10.244.0.3:5353'],
-    kept: ['udp 10.96.0.10:53 > 10.244.0.3:5454'],
-  },
-  {
     title: 'an endpoint drains: what it has, it keeps',
     after: `${SLICE} | 10.244.0.3 draining | 10.244.1.3`,
     asked: [],
     kept: ['udp 10.96.0.10:53 > 10.244.0.3:5353'],
-  },
-  {
-    title: 'a drained endpoint is gone while another comes',
-    before: `${WORLD}\n${SLICE} | 10.244.0.3 draining | 10.244.1.3`,
-    after: `${SLICE} | 10.244.1.3 | 10.244.1.4 unready`,
-    asked: ALL,
-    stale: ['udp 10.96.0.10:53 > 10.244.0.3:5353'],
-    kept: ['udp 10.96.0.10:53 > 10.244.1.3:5353'],
-  },
-  {
-    title: 'an endpoint fails its probe',
-    after: `${SLICE} | 10.244.0.3 unready | 10.244.1.3`,
-    asked: ALL,
-    stale: ['udp 10.96.0.10:53 > 10.244.0.3:5353'],
   },
   {
     title: 'an endpoint is ready but no longer serves (publishNotReadyAddresses)',
@@ -113,13 +92,6 @@ const CASES: readonly Case[] = [
     asked: ALL,
     stale: ['udp 10.96.0.10:53 > 10.244.0.3:5353', 'udp 10.96.0.10:53 > 10.244.1.4:5353'],
     kept: ['udp 10.96.0.10:53 > 10.244.1.3:5353'],
-  },
-  {
-    title: 'the only endpoint is ready but does not serve',
-    before: `${WORLD}\n${SLICE} | 10.244.0.3`,
-    after: `${SLICE} | 10.244.0.3 published`,
-    asked: [],
-    kept: ['udp 10.96.0.10:53 > 10.244.0.3:5353'],
   },
   {
     title: 'an endpoint is no longer meant for this zone',
@@ -158,13 +130,6 @@ const CASES: readonly Case[] = [
     asked: ALL,
     stale: ['udp 10.96.0.10:53 > 10.96.0.10:53', 'udp 192.0.2.10:30053 > 192.0.2.10:30053'],
     kept: ['udp 10.96.0.10:53 > 10.244.0.3:5353'],
-  },
-  {
-    title: 'a service comes without endpoints: clients are to be told',
-    before: '',
-    after: SERVICE,
-    asked: ALL,
-    stale: ['udp 10.96.0.10:53 > 10.96.0.10:53'],
   },
   {
     title: 'a service is deleted',
@@ -210,11 +175,6 @@ const CASES: readonly Case[] = [
     asked: ALL,
     stale: ['udp 192.0.2.10:30053 > 10.244.0.3:5353'],
     kept: ['udp 198.51.100.7:30053 > 198.51.100.7:30053', 'udp 127.0.0.1:30053 > 127.0.0.1:30053'],
-  },
-  {
-    title: 'a TCP service loses everything',
-    after: '- kube/web-1\n- kube/web',
-    asked: [],
   },
   {
     title: 'SCTP is treated like UDP',

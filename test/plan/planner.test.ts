@@ -59,13 +59,6 @@ describe('only what changed is planned again', () => {
     expect(ids(setView({ ...VIEW, masqueradeAll: true }))).toHaveLength(4);
   });
 
-  test('the same view: nothing is planned', () => {
-    const made = cluster(WORLD);
-    made.asked.length = 0;
-    expect(made.planner.changeView({ ...VIEW })).toEqual([]);
-    expect(made.asked).toEqual([]);
-  });
-
   test('endpoints are counted', () => {
     const made = cluster(WORLD);
     expect(made.planner.endpointCount).toBe(4);
@@ -131,15 +124,12 @@ describe('two services claim one address', () => {
       'a/young/TCP',
       ['~ a/young/TCP', '~ x/old/TCP'],
     ],
-    ['the other goes', '- a/young', 'x/old/TCP', ['- a/young/TCP']],
     [
       'an older one comes',
       'b/oldest 10.96.0.3 80 ext=1.1.1.1 born=0',
       'b/oldest/TCP',
       ['+ b/oldest/TCP', '~ x/old/TCP'],
     ],
-    ['a younger one comes', 'b/youngest 10.96.0.3 80 ext=1.1.1.1 born=9', 'x/old/TCP', ['+ b/youngest/TCP']],
-    ['both go', '- x/old\n- a/young', undefined, ['- a/young/TCP', '- x/old/TCP']],
     [
       'they change places',
       'x/old 10.96.0.1 80 ext=1.1.1.1 born=9\na/young 10.96.0.2 80 ext=1.1.1.1 born=5',
@@ -152,20 +142,6 @@ describe('two services claim one address', () => {
     expect(ids(made.tell(lines).replan())).toEqual(changes);
     expect(owner(made, '1.1.1.1', 80)).toBe(expected);
   });
-});
-
-test('those who wait have it in the order of their age; who is gone does not', () => {
-  const line = (born: number): string => `x/s${born} 10.96.1.${born} 80 ext=1.1.1.1 born=${born}`;
-  const made = cluster(...[3, 1, 5, 2, 4].map(line));
-  expect([...made.planner.waitingFor(ip('1.1.1.1'), 'TCP', 80)].sort()).toEqual(
-    [2, 3, 4, 5].map((born) => `x/s${born}/TCP`),
-  );
-  made.tell('- x/s3').replan();
-  for (const born of [1, 2, 4, 5]) {
-    expect(owner(made, '1.1.1.1', 80)).toBe(`x/s${born}/TCP`);
-    made.tell(`- x/s${born}`).replan();
-  }
-  expect(owner(made, '1.1.1.1', 80)).toBeUndefined();
 });
 
 test('a claim costs the same however many wait, and going one after the other costs one sorting', () => {

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { projectEndpoints } from '../../../src/model/project/endpointSlice.ts';
 import { kindOf, nameOf } from '../../../src/model/project/names.ts';
 import { projectNode } from '../../../src/model/project/node.ts';
-import { printProblem } from '../../support/printProblem.ts';
 
 describe('legacy Endpoints', () => {
   const metadata = { name: 'web', namespace: 'shop' };
@@ -74,13 +73,6 @@ describe('legacy Endpoints', () => {
   ])('are ignored: %j', (more, reason) => {
     expect(projectEndpoints({ metadata: { ...metadata, ...more } })).toEqual({ kind: 'ignored', reason });
   });
-
-  it('need a port number', () => {
-    const projection = projectEndpoints({ metadata, subsets: [{ addresses: [], ports: [{}] }] });
-    expect(projection.kind === 'object' && projection.warnings.map(printProblem)).toEqual([
-      'subsets[0].ports[0].port is missing; this port is left out (expected a whole number from 1 to 65535)',
-    ]);
-  });
 });
 
 describe('a node', () => {
@@ -140,7 +132,6 @@ describe('identity', () => {
   it.each([
     [{ kind: 'Service', apiVersion: 'v1' }, 'Service'],
     [{ kind: 'Service' }, 'Service'],
-    [{ kind: 'Service', apiVersion: 'serving.knative.dev/v1' }, undefined],
     [{ kind: 'EndpointSlice', apiVersion: 'discovery.k8s.io/v1' }, 'EndpointSlice'],
     [{ kind: 'Deployment', apiVersion: 'apps/v1' }, undefined],
     ['Service', undefined],

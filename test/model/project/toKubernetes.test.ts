@@ -221,30 +221,6 @@ describe('a Service made of its service ports', () => {
       }),
     );
   });
-
-  it('is open to everybody although ranges of the other family were too many to read', () => {
-    const ranges = ['0.0.0.0/0', ...Array<string>(10_000).fill('fd00::/16')];
-    const spec = {
-      type: 'LoadBalancer',
-      clusterIP: '10.0.0.1',
-      ports: [{ port: 80 }],
-      loadBalancerSourceRanges: ranges,
-    };
-    const raw = {
-      metadata: { name: 'web' },
-      spec,
-      status: { loadBalancer: { ingress: [{ ip: '192.0.2.1' }] } },
-    };
-    const service = valueOf(projectService(raw));
-    const ports = service ? servicePorts(service, 'IPv4') : [];
-    expect(ports[0]).toMatchObject({ sourceRanges: [], loadBalancerIPs: ['192.0.2.1'] });
-    const made = serviceOfPorts(ports);
-    expect(made && servicePorts(made, 'IPv4')).toEqual(ports);
-  });
-
-  it('is none without service ports', () => {
-    expect(serviceOfPorts([])).toBeUndefined();
-  });
 });
 
 describe('printRfc3339', () => {

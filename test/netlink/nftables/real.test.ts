@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { requireNft } from '../../modes/nftables/rules/requireNft.ts';
-import { inside, output } from '../../system/support/inside.ts';
+import { inside } from '../../system/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../../system/support/namespace.ts';
 
 const IMPORTS = `
@@ -62,8 +62,6 @@ describe('in a namespace', () => {
     namespace = await openNamespace();
   });
   afterEach(() => namespace.close());
-
-  const listing = (): Promise<string> => output(namespace, 'nft', 'list', 'ruleset');
 
   it('errors name their operations, and nothing is done', async () => {
     const answer = await inside(
@@ -131,35 +129,6 @@ describe('in a namespace', () => {
     });
   });
 
-  it('takes twenty thousand elements at once, through the thread too', async (context) => {
-    requireLargeDatagrams(context);
-    const answer = await inside(
-      namespace,
-      'many',
-      `${IMPORTS}
-       const thread = await NetlinkThread.start();
-       const threaded = thread.transactionChannel(NETLINK_NETFILTER);
-       const outcomes = [
-         await threaded.commit(transaction([...numbersTable, add(numbered(20_000))])),
-         await threaded.commit(transaction([remove(numbered(20_000, 0, 10_000))])),
-         await threaded.commit(transaction([add(numbered(50_000, 0, 20_000))])),
-       ];
-       const [{ elements }, absent] = await readElements(threaded,
-         [{ ...place, set: 'numbers' }, { ...place, set: 'none' }]);
-       await thread.close();
-       print({ states: outcomes.map(({ state }) => state), count: elements.length, absent: absent.name,
-         distinct: new Set(elements.map(({ key }) => Buffer.from(key).readUInt32LE())).size,
-         named: elements.every(({ key, comment }) => comment === 'number ' + Buffer.from(key).readUInt32LE()) });`,
-    );
-    expect(answer).toEqual({
-      states: ['done', 'refused', 'done'],
-      count: 70_000,
-      absent: 'ENOENT',
-      distinct: 70_000,
-      named: true,
-    });
-  });
-
   it('takes what is larger than the send buffer was, and refuses it without losing an answer', async (context) => {
     requireLargeDatagrams(context);
     const answer = await inside(
@@ -181,43 +150,6 @@ describe('in a namespace', () => {
       refusals: ['2 ENOENT'],
     });
     expect((answer as { messages: number }).messages).toBeGreaterThan(100);
-  });
-
-  it('deletes elements and adds them again with other data, all at once', async () => {
-    const answer = await inside(
-      namespace,
-      'replace',
-      `${IMPORTS}
-       const outcomes = [
-         await commit([...numbersTable, add(numbered(1000, 1))]),
-         await commit([remove(numbered(1000)), add(numbered(1000, 2))]),
-         await commit([remove(numbered(1000)), add(numbered(3, 3))]),
-       ];
-       print({ states: outcomes.map(({ state }) => state),
-         data: (await elementsOf('numbers')).map(({ data }) => data) });`,
-    );
-    expect(answer).toEqual({ states: ['done', 'done', 'done'], data: ['03000000', '03000000', '03000000'] });
-  });
-
-  it('rules go to the end, and away by their handles', async () => {
-    await inside(
-      namespace,
-      'rules',
-      `${IMPORTS}
-       const rule = (comment, more = {}) => ({ kind: 'addRule', ...place, chain: 'c', comment,
-         expressions: [{ kind: 'counter', packets: 0n, bytes: 0n }], ...more });
-       const handles = () => new Map(read(getRules(place), decodeRule).map(({ comment, handle }) => [comment, handle]));
-       const outcomes = [await commit([{ kind: 'addTable', ...place }, { kind: 'addChain', ...place, chain: 'c' },
-         { kind: 'addChain', ...place, chain: 'd' }, rule('one'), rule('two'), rule('three'), rule('gone', { chain: 'd' })])];
-       outcomes.push(await commit([rule('four'),
-         { kind: 'deleteRule', ...place, chain: 'c', handle: handles().get('two') },
-         { kind: 'flushChain', ...place, chain: 'd' }]));
-       outcomes.push(await commit([{ kind: 'deleteChain', ...place, chain: 'd' }]));
-       print(outcomes);`,
-    );
-    const comments = [...(await listing()).matchAll(/comment "(.*)"/g)].map(([, comment]) => comment);
-    expect(comments).toEqual(['one', 'three', 'four']);
-    expect(await listing()).not.toContain('chain d');
   });
 
   it('an owned table is its socket’s alone, and goes with it', async () => {

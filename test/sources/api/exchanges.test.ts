@@ -114,27 +114,6 @@ describe('a version that is lost', () => {
     const told = await lines(served, '+ Service lab/s2', '- Service lab/s3');
     expect(told).not.toContain('- Service lab/s1');
   });
-
-  it('is read in pages to the last', async () => {
-    let isLost = false;
-    const served = await serve(
-      services((asked) => {
-        const { query } = asked;
-        if (isStream(asked)) return REPLIES.streamRefused;
-        if (isWatch(asked)) {
-          const wasLost = isLost;
-          isLost = true;
-          return wasLost ? watch() : REPLIES.tooOld;
-        }
-        if (!isLost) return list('services', 71, []);
-        if (query['resourceVersion'] !== undefined) return REPLIES.fromTheFuture;
-        if (query['continue'] === 'eyJ2Ijoi') return list('services', 105, [S3]);
-        return list('services', 105, [S1, S2], { continue: 'eyJ2Ijoi', remainingItemCount: 1 });
-      }),
-    );
-    const told = await lines(served, '+ Service lab/s1', '+ Service lab/s2', '+ Service lab/s3');
-    expect(told.filter((line) => line.startsWith('-'))).toEqual([]);
-  });
 });
 
 describe('a watch from the future', () => {

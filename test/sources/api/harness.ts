@@ -51,6 +51,7 @@ interface SourceOptions {
   readonly withServiceCIDRs?: boolean;
   /** Asked for; protobuf when not given. */
   readonly encoding?: Encoding;
+  readonly rateLimit?: { readonly qps: number; readonly burst: number };
   /** Gets the diagnostics too, as they come. */
   readonly observe?: (clock: FakeClock) => OnDiagnostic;
   /** Called by the listener of each object. */
@@ -98,7 +99,13 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
 export async function startSource(
   network: MemoryNetwork,
   access: ApiAccess,
-  { encoding = 'protobuf', withServiceCIDRs, observe, onEvent }: SourceOptions,
+  {
+    encoding = 'protobuf',
+    rateLimit = { qps: 50, burst: 100 },
+    withServiceCIDRs,
+    observe,
+    onEvent,
+  }: SourceOptions,
   listenAfter?: () => Promise<void> | undefined,
 ): Promise<Started> {
   const { clock } = network;
@@ -108,7 +115,6 @@ export async function startSource(
     diagnostics.push(diagnostic);
     observer?.(diagnostic);
   };
-  const rateLimit = { qps: 50, burst: 100 };
   const createDispatcher = network.createDispatcher.bind(network);
   const client = new ApiClient({ access, clock, rateLimit, onDiagnostic, encoding, createDispatcher });
   const random = seededRandom();

@@ -231,14 +231,6 @@ it('a streaming list that meets a busy server is followed by an ordinary one whe
   expect(backOffs(harness)).toEqual([1, 2, 3].map(() => ['busy', 7000]));
 });
 
-it('a streaming list starts from nothing when its version is too old for the server', async () => {
-  const harness = await settled({ revision: 5000 });
-  harness.told();
-  harness.server.replace([...SHOP, service('new', { clusterIP: '10.96.0.20' })], 50);
-  await harness.settled();
-  expect(harness.told()).toEqual(['+ Service shop/new']);
-});
-
 describe('ServiceCIDRs', () => {
   const objects = [
     ...SHOP,
@@ -294,11 +286,6 @@ describe('an encoding', () => {
     expect(await listAgain(harness)).toEqual(CHANGED);
     const lists = harness.server.log.filter(({ kind }) => kind === 'list');
     expect(lists.map(({ query }) => query['limit'])).toEqual(lists.map(() => '500'));
-  });
-
-  it('is JSON only, after 406', async () => {
-    const harness = await settled({ faults: [{ on: 'stream', fault: status(406) }] });
-    expect(accepted(harness)).toEqual([`${PROTOBUF}, application/json`, 'application/json']);
   });
 
   it('changes with the server', async () => {

