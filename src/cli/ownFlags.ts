@@ -87,7 +87,7 @@ export const OWN_FLAGS = {
   }),
   waitFor: flag('wait-for', STRING, '', {
     placeholder: 'svc/NAME',
-    help: 'the same, when also this Service has come from the API server or the manifests: what one wants after kubectl apply',
+    help: 'the same, when also this Service has come from the API server or the manifests: what one wants after kubectl apply; in the namespace default, unless --namespace or svc/NAMESPACE/NAME says another',
   }),
   resourceVersion: flag('resource-version', STRING, '', {
     placeholder: 'VERSION',

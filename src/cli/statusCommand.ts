@@ -39,12 +39,8 @@ function askedWait(parsed: ParsedFlags): AskedWait | undefined {
     throw new UsageError([`--${name === '' ? 'wait' : 'wait-for'} answers once, and --watch does not end`]);
   const timeoutMs = given === 0 ? DEFAULT_WAIT_MS : given;
   if (name === '') return { timeoutMs };
-  if (namespace === '' && /^(?:svc|services?)\/[^/]*$/.test(name))
-    throw new UsageError(
-      [`--wait-for ${name} names no namespace`],
-      'say svc/NAMESPACE/NAME, or add -n NAMESPACE',
-    );
-  const { service, port } = parseService(serviceName(name, namespace));
+  const hasNamespace = namespace !== '' || !/^(?:(?:svc|services?)\/)?[^/]*$/.test(name);
+  const { service, port } = parseService(serviceName(name, hasNamespace ? namespace : 'default'));
   if (port !== undefined) throw new UsageError(['--wait-for takes a Service without a port']);
   return { timeoutMs, service, resourceVersion };
 }

@@ -80,11 +80,11 @@ describe.each(['iptables', 'nftables'])('a proxy in %s mode', (mode) => {
   });
 
   test('says what does not come', async () => {
-    const missing = await status('--wait=100ms', '--wait-for=svc/shop/nobody', '--output=json');
+    const missing = await status('--wait=100ms', '--wait-for=svc/nobody', '--output=json');
     const { wait } = JSON.parse(missing.stdout) as Status;
     expect([missing.exitCode, wait?.open]).toEqual([
       1,
-      ['Service shop/nobody has not come from the API server'],
+      ['Service default/nobody has not come from the API server'],
     ]);
     const newer = await ask(
       node().socket,
@@ -98,7 +98,6 @@ describe.each(['iptables', 'nftables'])('a proxy in %s mode', (mode) => {
     [['--wait=0s'], 'must be more than 0 and at most 10m'],
     [['--wait=soon'], 'must be a duration'],
     [['--wait', '--watch'], '--wait answers once'],
-    [['--wait-for=svc/web'], 'names no namespace'],
     [['--resource-version=7'], '--resource-version goes with --wait-for'],
     [['--wait-for=shop/web', '--resource-version=new'], 'must be a number'],
   ])('%s is refused', async (flags, reason) => {
