@@ -12,7 +12,6 @@ import {
   isData,
   listAt,
   merge,
-  objectOf,
   podOf,
   REQUIRED,
   readText,
@@ -108,7 +107,6 @@ test.each<[string, Data, readonly string[]]>([
 
 test.each<[string, Data, boolean]>([
   ['not in iptables mode, where none is essential', {}, false],
-  ['not in nftables mode, which needs none', NFTABLES, false],
   ['in ipvs mode, which cannot do without', { config: { mode: 'ipvs' } }, true],
   ['with a ConfigMap that may ask for ipvs mode', { existingConfigMap: 'kube-proxy' }, true],
   ['never, where the node does it', { existingConfigMap: 'a', sysctls: { enabled: false } }, false],
@@ -150,7 +148,6 @@ describe('the chart', () => {
   test.each<[string, Data]>([
     ['set apiServer.host', { apiServer: { host: '' } }],
     ['metrics.podMonitor needs', { metrics: { podMonitor: { enabled: true } } }],
-    ['set one of secret', { existingKubeconfig: { secret: 'a', configMap: 'b' } }],
     ['set one of secret', { existingKubeconfig: { secret: 'a', hostPath: '/b' } }],
     ['hostFiles', { existingKubeconfig: { hostFiles: ['/a'] } }],
     [
@@ -168,41 +165,23 @@ describe('the chart', () => {
     ['not in iptables mode, whose rules kube-proxy takes over', {}, 0],
     ['not with a ConfigMap whose mode is not known', { existingConfigMap: 'a' }, 0],
     ['when asked to', { existingConfigMap: 'a', cleanup: { onUninstall: 'always' } }, 1],
-    ['never', { ...NFTABLES, cleanup: { onUninstall: 'never' } }, 0],
   ])('cleans up after helm uninstall: %s', (_, values, hooks) => {
     expect(renderHooks(merge(REQUIRED, values))).toHaveLength(hooks);
-  });
-
-  test('keeps the selector of the clean-up apart from that of Junction', () => {
-    const selectors = [renderHooks, renderObjects].map((render) =>
-      at(objectOf(render(merge(REQUIRED, NFTABLES)), 'DaemonSet'), 'spec', 'selector', 'matchLabels'),
-    );
-    expect(selectors[0]).not.toEqual(selectors[1]);
   });
 });
 
 describe('the schema of the values', () => {
   test.each<[string, Data]>([
-    ['replicas: no such value', { replicas: 3 }],
     ['image.tag: "latest" is not allowed', { image: { tag: 'latest' } }],
-    ['healthz.port: below 1', { healthz: { port: 0 } }],
-    ['healthzBindAddress: no such value', { config: { healthzBindAddress: '' } }],
     ['config.clusterCidr: no such value', { config: { clusterCidr: '' } }],
     ['config.mode', { config: { mode: 'userspace' } }],
-    ['apiServer.host', { apiServer: { host: 'https://a:6443' } }],
     ['capabilities[0]', { capabilities: ['CAP_NET_ADMIN'] }],
     ['maxSurge: no such value', { updateStrategy: { rollingUpdate: { maxSurge: 1 } } }],
     ['below 1', { updateStrategy: { rollingUpdate: { maxUnavailable: 0 } } }],
     ['"tmp" is not allowed', { extraVolumes: [{ name: 'tmp', emptyDir: {} }] }],
     ['extraVolumes[0]: too few fields', { extraVolumes: [{ name: 'mine' }] }],
     ['mountPath is missing', { extraVolumeMounts: [{ name: 'mine' }] }],
-    ['"NODE_NAME" is not allowed', { extraEnv: [{ name: 'NODE_NAME', value: 'x' }] }],
     ['extraEnv[0].value: 1 is no string', { extraEnv: [{ name: 'A', value: 1 }] }],
-    ['nodeSelectorTerms: no such value', { affinity: { nodeSelectorTerms: [] } }],
-    ['hostPath', { existingKubeconfig: { hostPath: 'kubeconfig' } }],
-    ['cleanup.onUninstall', { cleanup: { onUninstall: true } }],
-    ['proxyHealthAddress', { cleanup: { proxyHealthAddress: '127.0.0.1' } }],
-    ['syncPeriod', { config: { iptables: { syncPeriod: '30' } } }],
   ])('refuses: %s', (message, values) => {
     expect(violations(schema, merge(defaultValues(), values)).join('\n')).toContain(message);
   });

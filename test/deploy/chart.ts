@@ -3,8 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse, parseAllDocuments } from 'yaml';
-import { Renderer } from './template/evaluate.ts';
-import { parseTemplate } from './template/parse.ts';
+import { Renderer } from './template/render.ts';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export const CHART = join(ROOT, 'deploy/chart/junction');
@@ -46,9 +45,7 @@ export function renderTexts(values: Data = REQUIRED): ReadonlyMap<string, string
   const names = readdirSync(join(CHART, 'templates')).sort();
   const path = (name: string): string => `junction/templates/${name}`;
   const renderer = new Renderer(
-    new Map(
-      names.map((name) => [path(name), parseTemplate(readText('deploy/chart/junction/templates', name))]),
-    ),
+    new Map(names.map((name) => [path(name), readText('deploy/chart/junction/templates', name)])),
   );
   const chart = readYaml('deploy/chart/junction/Chart.yaml');
   if (!isData(chart)) throw new Error('Chart.yaml holds no map');

@@ -3,29 +3,21 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
-import { findIpvsFamily } from '../netlink/support/readers.ts';
-import { NETLINK_GENERIC, NetlinkSocket } from '../../src/netlink/socket.ts';
 import { eventually } from '../e2e/support/eventually.ts';
 
 export interface IpvsPod {
   readonly script: string;
   readonly restartScript: string;
-  readonly environment: Readonly<Record<string, string>>;
   readonly program: readonly string[];
-  readonly withoutRoot: readonly string[];
   readonly settings: readonly string[];
   readonly service: { readonly ip: string; readonly port: number };
   readonly endpoint: { readonly ip: string; readonly port: number };
 }
 
 export interface IpvsPodSteps {
-  /** What netlink says to one who asks for IPVS before the pod starts. */
-  readonly asked: string;
-  readonly hadIpvs: boolean;
   readonly before: Settings;
   readonly first: Run;
   readonly restarted: Run;
-  readonly withoutRoot: { readonly code: number | null; readonly log: string };
 }
 
 interface Run {
@@ -50,38 +42,17 @@ export async function ipvsPodSteps(pod: IpvsPod): Promise<void> {
   const server = createServer((peer) => void peer.end(GREETING)).listen(pod.endpoint.port, pod.endpoint.ip);
   await once(server, 'listening');
 
-  const asked = netlinkFindsIpvs();
-  const hadIpvs = existsSync('/sys/module/ip_vs');
   const before = read(pod.settings);
   const first = await serve(pod, pod.script);
   writeFileSync('/proc/sys/net/ipv4/vs/conntrack', '0');
   const restarted = await serve(pod, pod.restartScript);
-  writeFileSync('/proc/sys/net/ipv4/vs/conntrack', '0');
-  const withoutRoot = start(pod, pod.restartScript, pod.withoutRoot);
-  await eventually('its end', () => withoutRoot.child.exitCode !== null, LIMIT_MS);
   server.close();
-  const steps: IpvsPodSteps = {
-    asked,
-    hadIpvs,
-    before,
-    first,
-    restarted,
-    withoutRoot: { code: withoutRoot.child.exitCode, log: withoutRoot.log() },
-  };
+  const steps: IpvsPodSteps = { before, first, restarted };
   process.stdout.write(JSON.stringify(steps));
 }
 
-function netlinkFindsIpvs(): string {
-  const socket = NetlinkSocket.open(NETLINK_GENERIC);
-  try {
-    return findIpvsFamily(socket).state;
-  } finally {
-    socket.close();
-  }
-}
-
 async function serve(pod: IpvsPod, script: string): Promise<Run> {
-  const { child, log } = start(pod, script, pod.program);
+  const { child, log } = start(script, pod.program);
   await eventually(
     () => `serving; it said:\n${log()}`,
     () => {
@@ -103,16 +74,13 @@ async function serve(pod: IpvsPod, script: string): Promise<Run> {
   return { ...run, log: log() };
 }
 
-interface Started {
-  readonly child: ChildProcess;
-  readonly log: () => string;
-}
-
-function start(pod: IpvsPod, script: string, program: readonly string[]): Started {
+function start(
+  script: string,
+  program: readonly string[],
+): { readonly child: ChildProcess; readonly log: () => string } {
   let log = '';
   const child = spawn('unshare', ['--mount', '--', 'sh', '-c', script, 'pod', process.execPath, ...program], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...pod.environment },
   });
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => (log += text));

@@ -1,5 +1,5 @@
 /** What a container runtime makes of the pod, as a shell script, and what it is told. */
-import { type Data, listAt, podOf, REQUIRED, renderObjects } from './chart.ts';
+import { type Data, listAt, podOf, renderObjects } from './chart.ts';
 
 /** In the place of /host: where nothing can be written but in /run, nothing can be mounted elsewhere. */
 export const HOST = '/run/host';
@@ -9,12 +9,11 @@ export interface PodScript {
   readonly script: string;
   /** The container starts again; its init containers do not. */
   readonly restartScript: string;
-  readonly environment: Readonly<Record<string, string>>;
   /** `CapEff` of the program, as in /proc/PID/status. */
   readonly capabilityMask: string;
 }
 
-export function podScript(values: Data = REQUIRED): PodScript {
+export function podScript(values: Data): PodScript {
   const pod = podOf(renderObjects(values));
   const names = listAt(pod, 'containers', 0, 'securityContext', 'capabilities', 'add').map(String);
   const initArgs = listAt(pod, 'initContainers', 0, 'args').map(String);
@@ -26,7 +25,6 @@ export function podScript(values: Data = REQUIRED): PodScript {
   return {
     script: [MOUNTS, init, main].join('\n'),
     restartScript: [MOUNTS, main].join('\n'),
-    environment: {},
     capabilityMask: maskOf(names),
   };
 }

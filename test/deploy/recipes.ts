@@ -5,17 +5,13 @@ import { ROOT, readText } from './chart.ts';
 
 export const RECIPES = 'docs/recipes';
 
-/** The lines that docs/recipes/README.md explains. */
+/** Of the lines that docs/recipes/README.md explains, those by which tests run a block. */
 const MARKS = {
-  tests: /^\*Run by the tests\.\*$/,
-  testsFromJunction: /^\*Run by the tests, from `junction` on\.\*$/,
-  byHand: /^\*Run by hand (?:against Kubernetes|with [^*]+) \d+(?:\.\d+)+\.\*$/,
-  rendered: /^\*Rendered by the tests\.\*$/,
-  read: /^\*Read by the tests\.\*$/,
-  notRun: /^\*Not run: needs [^*]+\.\*$/,
+  tests: '*Run by the tests.*',
+  testsFromJunction: '*Run by the tests, from `junction` on.*',
 } as const;
 
-export type Mark = keyof typeof MARKS;
+type Mark = keyof typeof MARKS;
 
 export interface RecipeBlock {
   /** `kubeadm.md` */
@@ -25,12 +21,7 @@ export interface RecipeBlock {
   /** Empty: output. */
   readonly language: string;
   readonly text: string;
-  readonly above: string;
   readonly mark: Mark | undefined;
-}
-
-export function recipePages(): readonly string[] {
-  return readdirSync(join(ROOT, RECIPES)).filter((name) => name.endsWith('.md'));
 }
 
 export function recipeBlocks(page: string): readonly RecipeBlock[] {
@@ -41,30 +32,18 @@ export function recipeBlocks(page: string): readonly RecipeBlock[] {
       line: text.slice(0, index).split('\n').length + 2,
       language,
       text: block,
-      above,
-      mark: markOf(above),
+      mark: (['tests', 'testsFromJunction'] as const).find((mark) => MARKS[mark] === above),
     }),
   );
 }
 
-export const RECIPE_BLOCKS: readonly RecipeBlock[] = recipePages().flatMap(recipeBlocks);
-
-function markOf(above: string): Mark | undefined {
-  return (Object.keys(MARKS) as readonly Mark[]).find((mark) => MARKS[mark].test(above));
-}
-
-/** Each with its continued lines, without comments. */
-export function commandsOf({ text }: Pick<RecipeBlock, 'text'>): readonly string[] {
-  return text
-    .replaceAll(/\\\n\s*/g, '')
-    .split('\n')
-    .filter((line) => line !== '' && !line.startsWith('#'));
-}
+export const RECIPE_BLOCKS: readonly RecipeBlock[] = readdirSync(join(ROOT, RECIPES))
+  .filter((name) => name.endsWith('.md'))
+  .flatMap(recipeBlocks);
 
 /** `junction status` of `kubectl … exec … -- junction status`. */
-export function junctionCommands(block: RecipeBlock): readonly string[] {
-  return commandsOf(block).flatMap((command) => {
-    const [, inside] = / -- (junction .*)$/.exec(command) ?? [];
-    return inside === undefined ? [] : [inside];
-  });
+export function junctionCommands({ text }: RecipeBlock): readonly string[] {
+  return [...text.replaceAll(/\\\n\s*/g, '').matchAll(/^[^#\n].* -- (junction .*)$/gm)].map(
+    ([, inside = '']) => inside,
+  );
 }

@@ -3,33 +3,10 @@ import { type Data, merge, REQUIRED } from './chart.ts';
 
 export const VALUE_SETS: Readonly<Record<string, Data>> = {
   kubeadm: { existingConfigMap: 'kube-proxy' },
-  'some nodes, own registry': merge(REQUIRED, {
-    image: { repository: 'registry.example/net/junction', digest: `sha256:${'0a'.repeat(32)}` },
-    imagePullSecrets: [{ name: 'registry' }],
-    nodeSelector: { 'service-proxy': 'junction' },
-    tolerations: [],
-    resources: { limits: { memory: '512Mi' } },
-  }),
-  'no sysctls, nft only, SELinux': merge(REQUIRED, {
-    sysctls: { enabled: false },
-    capabilities: ['NET_ADMIN'],
-    seLinuxOptions: { type: 'spc_t' },
-    config: { iptables: { localhostNodePorts: false }, conntrack: { maxPerCore: 32768 } },
-  }),
-  'the ipvs mode': merge(REQUIRED, {
+  'the ipvs mode, sysctls by the node': merge(REQUIRED, {
     config: { mode: 'ipvs', ipvs: { scheduler: 'wrr', strictARP: true, tcpTimeout: '15m' } },
     junction: { ipvsDrainLimit: '5m' },
-  }),
-  'the ipvs mode, sysctls by the node': merge(REQUIRED, {
-    config: { mode: 'ipvs' },
     sysctls: { enabled: false },
-  }),
-  'the nftables mode': merge(REQUIRED, {
-    config: {
-      mode: 'nftables',
-      nftables: { masqueradeBit: 15, syncPeriod: '1m', minSyncPeriod: '0s' },
-      nodePortAddresses: ['primary'],
-    },
   }),
   'metrics for Prometheus': merge(REQUIRED, {
     metrics: {
@@ -87,25 +64,30 @@ export const VALUE_SETS: Readonly<Record<string, Data>> = {
     junction: { iptablesVariant: 'nft' },
     updateStrategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 1 } },
   }),
-  'IPv6 only': {
-    apiServer: { host: 'fd00::1', port: 443 },
-    config: { bindAddress: '::', clusterCIDR: 'fd00:244::/32' },
-    healthz: { bindAddress: '::' },
-    metrics: { bindAddress: '::1' },
-  },
-  'everything else': merge(REQUIRED, {
+  'IPv6 only, own registry, and all else': {
     nameOverride: 'proxy',
-    healthz: { bindAddress: '127.0.0.1' },
+    image: { repository: 'registry.example/net/junction', digest: `sha256:${'0a'.repeat(32)}` },
+    imagePullSecrets: [{ name: 'registry' }],
+    apiServer: { host: 'fd00::1', port: 443 },
+    nodeSelector: { 'service-proxy': 'junction' },
+    tolerations: [],
+    resources: { limits: { memory: '512Mi' } },
+    capabilities: ['NET_ADMIN'],
+    seLinuxOptions: { type: 'spc_t' },
     config: {
+      bindAddress: '::',
+      clusterCIDR: 'fd00:244::/32',
       conntrack: { min: 2097152 },
-      clusterCIDR: '10.244.0.0/16,fd00:244::/32',
+      iptables: { localhostNodePorts: false },
       nodePortAddresses: ['primary'],
       logging: { format: 'json', verbosity: 2 },
     },
+    healthz: { bindAddress: '::1' },
+    metrics: { bindAddress: '::1' },
     junction: { iptablesLayout: 'classic' },
     extraArgs: ['--v=2'],
     podAnnotations: { 'example.com/note': 'yes' },
     podLabels: { team: 'net' },
     serviceAccount: { annotations: { 'example.com/role': 'proxy' } },
-  }),
+  },
 };

@@ -66,11 +66,12 @@ const API = '10.96.0.10';
 const API_PODS = 'pod-a pod-c pod-d';
 
 describe.each([
-  { mode: 'iptables', capabilities: '0000000000003000' },
-  { mode: 'nftables', capabilities: '0000000000001000' },
-])('the DaemonSet’s pod in $mode mode', ({ mode, capabilities }) => {
+  { mode: 'iptables', variant: 'auto', capabilities: '0000000000003000' },
+  { mode: 'iptables', variant: 'nft', capabilities: '0000000000001000' },
+  { mode: 'nftables', variant: 'auto', capabilities: '0000000000001000' },
+])('the DaemonSet’s pod in $mode mode, --iptables-variant=$variant', ({ mode, variant, capabilities }) => {
   test('serves; commands work in it; nothing is written but in its mounts', async () => {
-    makePod(mode);
+    makePod(mode, variant === 'auto' ? {} : { junction: { iptablesVariant: variant } });
     const [podB, client, node1] = [lab().host('pod-b'), lab().host('client'), lab().host('node1')];
     await node1.sysctl({ 'net/ipv4/conf/all/route_localnet': '0' });
     expect(await pod.init()).toMatchObject([{ exitCode: 0 }]);

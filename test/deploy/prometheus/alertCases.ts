@@ -1,34 +1,45 @@
 /** When each alert fires, and when not: series by the minute, and what is said at a time. */
-export interface AlertCase {
+type Series = Readonly<Record<string, string>>;
+
+export interface AlertCases {
   readonly alert: string;
-  readonly when: string;
-  /** In promtool's notation: `0+1x30` is a value each minute, 31 of them, one more than the last each time. */
-  readonly series: Readonly<Record<string, string>>;
   readonly at: string;
   /** Where a minute would make for a thousand evaluations. */
   readonly step?: '30m';
-  /** `undefined`: it does not fire. */
-  readonly fires?: { readonly labels: Readonly<Record<string, string>>; readonly description: string };
+  /** In promtool's notation: `0+1x30` is a value each minute, 31 of them, one more than the last each time. */
+  readonly fires: Series;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly says: string;
+  /** Each with the reason. */
+  readonly quiet: Readonly<Record<string, Series>>;
 }
 
 const JOB = 'job="kube-proxy"';
 const NODE = `${JOB},instance="n1"`;
 const IPV4 = `${NODE},ip_family="IPv4"`;
-const BUILD = `junction_build_info{${NODE},version="0.2.0"}`;
-const ON_NODE = { job: 'kube-proxy', instance: 'n1' };
+const ON_JOB = { job: 'kube-proxy' };
+const ON_NODE = { ...ON_JOB, instance: 'n1' };
 const ON_IPV4 = { ...ON_NODE, ip_family: 'IPv4' };
 
+const UP = `up{${NODE}}`;
+const BUILD = `junction_build_info{${NODE},version="0.2.0"}`;
+const OTHER_BUILD = `junction_build_info{${JOB},instance="n2",version="0.1.0"}`;
 const QUEUED = `kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds{${IPV4}}`;
 const SYNCED = `kubeproxy_sync_proxy_rules_last_timestamp_seconds{${IPV4}}`;
-const MEMORY = '{container="junction",namespace="kube-system",pod="junction-a"}';
+const FAILED = `junction_syncs_total{${IPV4},kind="failed"}`;
+const REFUSED = `junction_refused_service_ports{${IPV4}}`;
+const FOREIGN = `junction_foreign_changes_total{${IPV4},program="firewalld"}`;
+const API_UP = `junction_api_resource_up{${NODE},resource="services"}`;
+const STARTED = `process_start_time_seconds{${NODE}}`;
+const POD = '{container="junction",namespace="kube-system",pod="junction-a"}';
+const MEMORY = `container_memory_working_set_bytes${POD}`;
+const MEMORY_LIMIT = `container_spec_memory_limit_bytes${POD}`;
+const FAULTS = `junction_faults_total{${NODE},fault="program_timed_out"}`;
+const LAG = `nodejs_eventloop_lag_seconds{${NODE}}`;
+const OPEN_FILES = { [`process_open_fds{${NODE}}`]: '90x30', [`process_max_fds{${NODE}}`]: '100x30' };
 
 /** A histogram of two buckets, of which the second gets everything. */
-function slowBuckets(
-  metric: string,
-  labels: string,
-  fast: number,
-  slow: number,
-): Readonly<Record<string, string>> {
+function slowBuckets(metric: string, labels: string, fast: number, slow: number): Series {
   return {
     [`${metric}_bucket{${labels},le="${fast}"}`]: '0x60',
     [`${metric}_bucket{${labels},le="${slow}"}`]: '0+60x60',
@@ -36,298 +47,159 @@ function slowBuckets(
   };
 }
 
-export const ALERT_CASES: readonly AlertCase[] = [
+const changes = (fast: number, slow: number): Series =>
+  slowBuckets('junction_change_duration_seconds', `${NODE},stage="total"`, fast, slow);
+const programming = (fast: number, slow: number): Series =>
+  slowBuckets('kubeproxy_network_programming_duration_seconds', IPV4, fast, slow);
+
+export const ALERT_CASES: readonly AlertCases[] = [
   {
     alert: 'JunctionAbsent',
-    when: 'the targets of the job are no Junctions',
-    series: { [`up{${NODE}}`]: '1x30' },
     at: '20m',
-    fires: {
-      labels: { job: 'kube-proxy' },
-      description: 'No target with job="kube-proxy" shows junction_build_info.',
-    },
-  },
-  { alert: 'JunctionAbsent', when: 'there is one', series: { [BUILD]: '1x30' }, at: '20m' },
-  {
-    alert: 'JunctionAbsent',
-    when: "kubernetes-mixin's KubeProxyDown is pending",
-    series: { 'ALERTS{alertname="KubeProxyDown",alertstate="pending"}': '1x30' },
-    at: '20m',
-  },
-  {
-    alert: 'JunctionDown',
-    when: 'it does not answer any more',
-    series: { [`up{${NODE}}`]: '1x2 0x28', [BUILD]: '1x2 _x28' },
-    at: '20m',
-    fires: {
-      labels: ON_NODE,
-      description: 'The Junction on n1 does not answer Prometheus. Its rules stay as they were.',
+    fires: { [UP]: '1x30' },
+    labels: ON_JOB,
+    says: 'No target with job="kube-proxy" shows junction_build_info.',
+    quiet: {
+      'there is one': { [BUILD]: '1x30' },
+      "kubernetes-mixin's KubeProxyDown is pending": {
+        'ALERTS{alertname="KubeProxyDown",alertstate="pending"}': '1x30',
+      },
     },
   },
   {
     alert: 'JunctionDown',
-    when: "it is kube-proxy's target",
-    series: { [`up{${NODE}}`]: '0x30' },
     at: '20m',
-  },
-  {
-    alert: 'JunctionDown',
-    when: 'it was restarted',
-    series: { [`up{${NODE}}`]: '1x2 0x3 1x25', [BUILD]: '1x2 _x3 1x25' },
-    at: '20m',
-  },
-  {
-    alert: 'JunctionDown',
-    when: "kubernetes-mixin's alert is pending",
-    series: {
-      [`up{${NODE}}`]: '1x2 0x28',
-      [BUILD]: '1x2 _x28',
-      [`ALERTS{alertname="KubeProxyInstanceUnreachable",alertstate="pending",${NODE}}`]: '_x2 1x28',
+    fires: { [UP]: '1x2 0x28', [BUILD]: '1x2 _x28' },
+    labels: ON_NODE,
+    says: 'The Junction on n1 does not answer Prometheus. Its rules stay as they were.',
+    quiet: {
+      "it is kube-proxy's target": { [UP]: '0x30' },
+      'it was restarted': { [UP]: '1x2 0x3 1x25', [BUILD]: '1x2 _x3 1x25' },
+      "kubernetes-mixin's alert is pending": {
+        [UP]: '1x2 0x28',
+        [BUILD]: '1x2 _x28',
+        [`ALERTS{alertname="KubeProxyInstanceUnreachable",alertstate="pending",${NODE}}`]: '_x2 1x28',
+      },
     },
-    at: '20m',
   },
   {
     alert: 'JunctionNeverSynced',
-    when: 'a sync is queued, and none succeeded',
-    series: { [BUILD]: '1x30', [QUEUED]: '1x30' },
     at: '10m',
-    fires: { labels: ON_IPV4, description: 'Junction on n1 has started, and has not synced IPv4 yet.' },
-  },
-  {
-    alert: 'JunctionNeverSynced',
-    when: 'the first sync came late',
-    series: { [BUILD]: '1x30', [QUEUED]: '1x30', [SYNCED]: '_x3 200x27' },
-    at: '10m',
+    fires: { [BUILD]: '1x30', [QUEUED]: '1x30' },
+    labels: ON_IPV4,
+    says: 'Junction on n1 has started, and has not synced IPv4 yet.',
+    quiet: { 'the first sync came late': { [BUILD]: '1x30', [QUEUED]: '1x30', [SYNCED]: '_x3 200x27' } },
   },
   {
     alert: 'JunctionBehind',
-    when: 'one change waits, queued five seconds after the last sync',
-    series: { [BUILD]: '1x30', [QUEUED]: '5x30', [SYNCED]: '0x30' },
     at: '10m',
-    fires: {
-      labels: ON_IPV4,
-      description: 'Changes of IPv4 wait on n1; the last sync succeeded 10m 0s ago.',
+    fires: { [BUILD]: '1x30', [QUEUED]: '5x30', [SYNCED]: '0x30' },
+    labels: ON_IPV4,
+    says: 'Changes of IPv4 wait on n1; the last sync succeeded 10m 0s ago.',
+    quiet: {
+      'nothing has changed for long': { [BUILD]: '1x30', [QUEUED]: '4x30', [SYNCED]: '5x30' },
+      'each scrape finds a change that was queued just now, and syncs succeed': {
+        [BUILD]: '1x30',
+        [QUEUED]: '0+60x30',
+        [SYNCED]: '-30+60x30',
+      },
     },
-  },
-  {
-    alert: 'JunctionBehind',
-    when: 'changes are queued all the time, and none is written',
-    series: { [BUILD]: '1x30', [QUEUED]: '5+60x30', [SYNCED]: '0x30' },
-    at: '10m',
-    fires: {
-      labels: ON_IPV4,
-      description: 'Changes of IPv4 wait on n1; the last sync succeeded 10m 0s ago.',
-    },
-  },
-  {
-    alert: 'JunctionBehind',
-    when: 'nothing has changed for long',
-    series: { [BUILD]: '1x30', [QUEUED]: '4x30', [SYNCED]: '5x30' },
-    at: '20m',
-  },
-  {
-    alert: 'JunctionBehind',
-    when: 'each scrape finds a change that was queued just now, and syncs succeed',
-    series: { [BUILD]: '1x30', [QUEUED]: '0+60x30', [SYNCED]: '-30+60x30' },
-    at: '20m',
   },
   {
     alert: 'JunctionSyncFailing',
-    when: 'one fails each minute',
-    series: { [`junction_syncs_total{${IPV4},kind="failed"}`]: '0+1x30' },
     at: '20m',
-    fires: { labels: ON_IPV4, description: '10 syncs of IPv4 failed on n1 within ten minutes.' },
-  },
-  {
-    alert: 'JunctionSyncFailing',
-    when: 'two failed, and others succeed',
-    series: {
-      [`junction_syncs_total{${IPV4},kind="failed"}`]: '0x5 2x25',
-      [`junction_syncs_total{${IPV4},kind="full"}`]: '0+5x30',
-    },
-    at: '12m',
+    fires: { [FAILED]: '0+1x30' },
+    labels: ON_IPV4,
+    says: '10 syncs of IPv4 failed on n1 within ten minutes.',
+    quiet: { 'two failed': { [FAILED]: '0x11 2x25' } },
   },
   {
     alert: 'JunctionRulesRefused',
-    when: 'three are refused',
-    series: { [`junction_refused_service_ports{${IPV4}}`]: '3x30' },
     at: '10m',
-    fires: {
-      labels: ON_IPV4,
-      description: 'The kernel of n1 refuses 3 service ports of IPv4. All others are served.',
-    },
-  },
-  {
-    alert: 'JunctionRulesRefused',
-    when: 'they were refused for three minutes',
-    series: { [`junction_refused_service_ports{${IPV4}}`]: '0x5 3x3 0x20' },
-    at: '10m',
+    fires: { [REFUSED]: '3x30' },
+    labels: ON_IPV4,
+    says: 'The kernel of n1 refuses 3 service ports of IPv4. All others are served.',
+    quiet: { 'they were refused for three minutes': { [REFUSED]: '0x5 3x3 0x20' } },
   },
   {
     alert: 'JunctionSlow',
-    when: 'changes take up to eight seconds',
-    series: slowBuckets('junction_change_duration_seconds', `${NODE},stage="total"`, 0.1, 8),
     at: '40m',
-    fires: {
-      labels: ON_NODE,
-      description: 'On n1 one change in a hundred takes 7.921s from its event to the kernel.',
-    },
-  },
-  {
-    alert: 'JunctionSlow',
-    when: 'changes take up to a second',
-    series: slowBuckets('junction_change_duration_seconds', `${NODE},stage="total"`, 0.1, 1),
-    at: '40m',
+    fires: changes(0.1, 8),
+    labels: ON_NODE,
+    says: 'On n1 one change in a hundred takes 7.921s from its event to the kernel.',
+    quiet: { 'changes take up to a second': changes(0.1, 1) },
   },
   {
     alert: 'JunctionNetworkProgrammingSlow',
-    when: 'it takes up to twenty seconds',
-    series: slowBuckets('kubeproxy_network_programming_duration_seconds', IPV4, 10, 20),
     at: '40m',
-    fires: {
-      labels: { job: 'kube-proxy' },
-      description:
-        'Of all nodes, one change of endpoints in a hundred takes 19.9s from the cluster to the kernel.',
-    },
-  },
-  {
-    alert: 'JunctionNetworkProgrammingSlow',
-    when: 'it takes up to two seconds',
-    series: slowBuckets('kubeproxy_network_programming_duration_seconds', IPV4, 1, 2),
-    at: '40m',
+    fires: programming(10, 20),
+    labels: ON_JOB,
+    says: 'Of all nodes, one change of endpoints in a hundred takes 19.9s from the cluster to the kernel.',
+    quiet: { 'it takes up to two seconds': programming(1, 2) },
   },
   {
     alert: 'JunctionForeignChanges',
-    when: 'two programs fight: one change each half minute',
-    series: { [`junction_foreign_changes_total{${IPV4},program="firewalld"}`]: '0+2x60' },
-    at: '40m',
-    fires: {
-      labels: { ...ON_NODE, program: 'firewalld' },
-      description: 'firewalld changed rules of Junction on n1 30 times within 15 minutes.',
-    },
-  },
-  {
-    alert: 'JunctionForeignChanges',
-    when: 'firewalld was reloaded once',
-    series: { [`junction_foreign_changes_total{${IPV4},program="firewalld"}`]: '0x20 18x40' },
     at: '31m',
+    fires: { [FOREIGN]: '0+2x60' },
+    labels: { ...ON_NODE, program: 'firewalld' },
+    says: 'firewalld changed rules of Junction on n1 30 times within 15 minutes.',
+    quiet: { 'firewalld was reloaded once': { [FOREIGN]: '0x20 18x40' } },
   },
   {
     alert: 'JunctionApiResourceDown',
-    when: 'it is down',
-    series: { [`junction_api_resource_up{${NODE},resource="services"}`]: '1x2 0x28' },
     at: '20m',
-    fires: {
-      labels: { ...ON_NODE, resource: 'services' },
-      description:
-        'Junction on n1 has neither listed nor watched services for five minutes. The rules stay as they are.',
-    },
-  },
-  {
-    alert: 'JunctionApiResourceDown',
-    when: 'the watch is lost now and then',
-    series: {
-      [`junction_api_resource_up{${NODE},resource="services"}`]: '1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1',
-    },
-    at: '20m',
+    fires: { [API_UP]: '1x2 0x28' },
+    labels: { ...ON_NODE, resource: 'services' },
+    says: 'Junction on n1 has neither listed nor watched services for five minutes. The rules stay as they are.',
+    quiet: { 'the watch is lost now and then': { [API_UP]: '1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1' } },
   },
   {
     alert: 'JunctionCrashLooping',
-    when: 'it is killed every ten minutes',
-    series: { [`process_start_time_seconds{${NODE}}`]: '1x9 2x9 3x9 4x9 5x9 6x9 7x9' },
     at: '60m',
-    fires: { labels: ON_NODE, description: 'Junction on n1 started 6 times within an hour.' },
-  },
-  {
-    alert: 'JunctionCrashLooping',
-    when: 'it was killed once',
-    series: { [`process_start_time_seconds{${NODE}}`]: '1x20 2x40' },
-    at: '40m',
+    fires: { [STARTED]: '1x9 2x9 3x9 4x9 5x9 6x9 7x9' },
+    labels: ON_NODE,
+    says: 'Junction on n1 started 6 times within an hour.',
+    quiet: { 'it was killed once': { [STARTED]: '1x20 2x40' } },
   },
   {
     alert: 'JunctionVersionsDiffer',
-    when: 'an update stopped halfway',
-    series: { [BUILD]: '1x30', [`junction_build_info{${JOB},instance="n2",version="0.1.0"}`]: '1x30' },
     at: '13h',
     step: '30m',
-    fires: {
-      labels: { job: 'kube-proxy' },
-      description: '2 versions of Junction have been running for twelve hours.',
-    },
-  },
-  {
-    alert: 'JunctionVersionsDiffer',
-    when: 'an update is under way',
-    series: { [BUILD]: '1x30', [`junction_build_info{${JOB},instance="n2",version="0.1.0"}`]: '1x10' },
-    at: '13h',
-    step: '30m',
+    fires: { [BUILD]: '1x30', [OTHER_BUILD]: '1x30' },
+    labels: ON_JOB,
+    says: '2 versions of Junction have been running for twelve hours.',
+    quiet: { 'an update is under way': { [BUILD]: '1x30', [OTHER_BUILD]: '1x10' } },
   },
   {
     alert: 'JunctionMemoryNearLimit',
-    when: '95 of 100 bytes are in use',
-    series: {
-      [`container_memory_working_set_bytes${MEMORY}`]: '95x30',
-      [`container_spec_memory_limit_bytes${MEMORY}`]: '100x30',
-    },
     at: '20m',
-    fires: {
-      labels: { namespace: 'kube-system', pod: 'junction-a' },
-      description: 'The container of kube-system/junction-a uses 95% of its memory limit.',
-    },
-  },
-  {
-    alert: 'JunctionMemoryNearLimit',
-    when: 'there is no limit',
-    series: {
-      [`container_memory_working_set_bytes${MEMORY}`]: '95x30',
-      [`container_spec_memory_limit_bytes${MEMORY}`]: '0x30',
-    },
-    at: '20m',
+    fires: { [MEMORY]: '95x30', [MEMORY_LIMIT]: '100x30' },
+    labels: { namespace: 'kube-system', pod: 'junction-a' },
+    says: 'The container of kube-system/junction-a uses 95% of its memory limit.',
+    quiet: { 'there is no limit': { [MEMORY]: '95x30', [MEMORY_LIMIT]: '0x30' } },
   },
   {
     alert: 'JunctionFaults',
-    when: 'an iptables hangs each minute',
-    series: { [`junction_faults_total{${NODE},fault="program_timed_out"}`]: '0+1x60' },
-    at: '40m',
-    fires: {
-      labels: { ...ON_NODE, fault: 'program_timed_out' },
-      description: '15 times program_timed_out on n1 within 15 minutes.',
-    },
-  },
-  {
-    alert: 'JunctionFaults',
-    when: 'one hung',
-    series: { [`junction_faults_total{${NODE},fault="program_timed_out"}`]: '0x20 1x40' },
     at: '30m',
+    fires: { [FAULTS]: '0+1x60' },
+    labels: { ...ON_NODE, fault: 'program_timed_out' },
+    says: '15 times program_timed_out on n1 within 15 minutes.',
+    quiet: { 'one program hung': { [FAULTS]: '0x20 1x40' } },
   },
   {
     alert: 'JunctionEventLoopBusy',
-    when: 'tasks wait 0.7 s',
-    series: { [`nodejs_eventloop_lag_seconds{${NODE}}`]: '0.7x60' },
     at: '40m',
-    fires: { labels: ON_NODE, description: 'What is due in Junction on n1 waits 700ms on average.' },
-  },
-  {
-    alert: 'JunctionEventLoopBusy',
-    when: 'one scrape found two seconds',
-    series: { [`nodejs_eventloop_lag_seconds{${NODE}}`]: '0.01x10 2 0.01x40' },
-    at: '20m',
+    fires: { [LAG]: '0.7x60' },
+    labels: ON_NODE,
+    says: 'What is due in Junction on n1 waits 700ms on average.',
+    quiet: { 'one scrape found two seconds': { [LAG]: '0.01x30 2 0.01x40' } },
   },
   {
     alert: 'JunctionFileDescriptors',
-    when: '90 of 100 are open',
-    series: {
-      [BUILD]: '1x30',
-      [`process_open_fds{${NODE}}`]: '90x30',
-      [`process_max_fds{${NODE}}`]: '100x30',
-    },
     at: '20m',
-    fires: { labels: ON_NODE, description: 'Junction on n1 uses 90% of its file descriptors.' },
-  },
-  {
-    alert: 'JunctionFileDescriptors',
-    when: "they are kube-proxy's",
-    series: { [`process_open_fds{${NODE}}`]: '90x30', [`process_max_fds{${NODE}}`]: '100x30' },
-    at: '20m',
+    fires: { [BUILD]: '1x30', ...OPEN_FILES },
+    labels: ON_NODE,
+    says: 'Junction on n1 uses 90% of its file descriptors.',
+    quiet: { "they are kube-proxy's": OPEN_FILES },
   },
 ];

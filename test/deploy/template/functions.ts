@@ -2,25 +2,17 @@
 import { createHash } from 'node:crypto';
 import { stringify } from 'yaml';
 
-export type TemplateFunction = (...args: readonly unknown[]) => unknown;
-
-/** The chart's own `fail`, with what it says. */
-export class TemplateFailure extends Error {}
-
 /** As Go's templates have it: zero, empty and missing are false. */
 export function isTrue(value: unknown): boolean {
-  if (Array.isArray(value)) return value.length > 0;
-  if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0;
-  return Boolean(value);
+  return typeof value === 'object' && value !== null ? length(value) > 0 : Boolean(value);
 }
 
 export function print(value: unknown): string {
   if (value === undefined || value === null) return '';
   // Helm reads every number as a float, and Go prints a million as 1e+06.
   if (typeof value === 'number' && Math.abs(value) >= 1e6) throw new Error(`${value} needs int64 before it`);
-  if (typeof value === 'string') return value;
-  if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint') return `${value}`;
-  throw new Error(`${typeof value}: only toYaml can print that`);
+  if (typeof value === 'object') throw new Error('only toYaml can print a map or a list');
+  return String(value);
 }
 
 function text(value: unknown): string {
@@ -28,36 +20,20 @@ function text(value: unknown): string {
   return value;
 }
 
-function indent(spaces: unknown, lines: unknown): string {
-  const margin = ' '.repeat(Number(spaces));
-  return text(lines)
-    .split('\n')
-    .map((line) => margin + line)
-    .join('\n');
-}
-
 function printf(format: unknown, ...args: readonly unknown[]): string {
   const left = [...args];
   const printed = text(format).replaceAll(/%(.)/g, (_, verb: string) => {
-    if (verb !== 's' && verb !== 'v') throw new Error(`%${verb} is not known here`);
-    const value = left.shift();
-    if (value === undefined) throw new Error(`printf ${text(format)} has too few arguments`);
-    if (verb === 's') return text(value);
-    return print(value);
+    if (!/[sv]/.test(verb) || left.length === 0)
+      throw new Error(`printf ${text(format)}: no value for %${verb}`);
+    return verb === 's' ? text(left.shift()) : print(left.shift());
   });
   if (left.length > 0) throw new Error(`printf ${text(format)} has too many arguments`);
   return printed;
 }
 
-function dict(...args: readonly unknown[]): Readonly<Record<string, unknown>> {
-  const entries: (readonly [string, unknown])[] = [];
-  for (let index = 0; index < args.length; index += 2) entries.push([text(args[index]), args[index + 1]]);
-  return Object.fromEntries(entries);
-}
-
-function firstOrLast(args: readonly unknown[], holds: (arg: unknown) => boolean): unknown {
-  const index = args.findIndex(holds);
-  return args.at(index);
+function dict(...args: readonly unknown[]): TemplateMap {
+  const keys = args.filter((_, index) => index % 2 === 0).map(text);
+  return Object.fromEntries(keys.map((key, index) => [key, args[2 * index + 1]]));
 }
 
 type TemplateMap = Readonly<Record<string, unknown>>;
@@ -88,19 +64,20 @@ function filled(first: TemplateMap, second: TemplateMap): TemplateMap {
 
 function length(value: unknown): number {
   if (typeof value === 'string' || Array.isArray(value)) return value.length;
-  if (typeof value === 'object' && value !== null) return Object.keys(value).length;
-  throw new Error(`template: len of ${String(value)}`);
+  return Object.keys(mapOf(value)).length;
 }
 
+export type TemplateFunction = (...args: readonly unknown[]) => unknown;
+
 export const FUNCTIONS: Readonly<Record<string, TemplateFunction>> = {
-  and: (...args) => firstOrLast(args, (arg) => !isTrue(arg)),
+  and: (...args) => args.at(args.findIndex((arg) => !isTrue(arg))),
   concat: (...lists) => lists.flatMap(listOf),
   contains: (part, whole) => text(whole).includes(text(part)),
   default: (fallback, value) => (isTrue(value) ? value : fallback),
   dict,
   eq: (left, right) => left === right,
   fail: (message) => {
-    throw new TemplateFailure(text(message));
+    throw new Error(text(message));
   },
   get: (map, key) => mapOf(map)[text(key)] ?? '',
   has: (item, list) => listOf(list ?? []).includes(item),
@@ -111,11 +88,11 @@ export const FUNCTIONS: Readonly<Record<string, TemplateFunction>> = {
   list: (...args) => args,
   merge: (first, ...others) => others.map(mapOf).reduce(filled, mapOf(first)),
   ne: (left, right) => left !== right,
-  nindent: (spaces, lines) => `\n${indent(spaces, lines)}`,
+  nindent: (spaces, lines) => `\n${text(lines).replaceAll(/^/gm, ' '.repeat(Number(spaces)))}`,
   not: (value) => !isTrue(value),
   omit: (map, ...keys) =>
     Object.fromEntries(Object.entries(mapOf(map)).filter(([key]) => !keys.includes(key))),
-  or: (...args) => firstOrLast(args, isTrue),
+  or: (...args) => args.at(args.findIndex(isTrue)),
   print: (...args) => args.map(print).join(''),
   printf,
   quote: (value) => JSON.stringify(print(value)),
