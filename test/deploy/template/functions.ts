@@ -11,8 +11,9 @@ export function print(value: unknown): string {
   if (value === undefined || value === null) return '';
   // Helm reads every number as a float, and Go prints a million as 1e+06.
   if (typeof value === 'number' && Math.abs(value) >= 1e6) throw new Error(`${value} needs int64 before it`);
-  if (typeof value === 'object') throw new Error('only toYaml can print a map or a list');
-  return String(value);
+  if (typeof value === 'string') return value;
+  if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint') return `${value}`;
+  throw new Error('only toYaml can print a map or a list');
 }
 
 function text(value: unknown): string {
