@@ -1,7 +1,6 @@
 /** `junction cleanup` of a kernel in memory, where it is one: of what an iptables mode wrote there, and of tables that are told. */
 import { cleanupCommand } from '../../src/cli/cleanupCommand.ts';
 import { dataplaneOf } from '../../src/modes/dataplane.ts';
-import { EMPTY, FakeKernel } from '../modes/iptables/rules/fakeKernel.ts';
 import { Cluster } from '../plan/cluster.ts';
 import { FakeIptables } from '../scenarios/fakeIptables.ts';
 import { NO_COUNTERS } from '../scenarios/iptablesProxier.ts';
@@ -25,7 +24,7 @@ export interface Cleaned extends Run {
 
 /** Without a kernel, no iptables is installed. */
 export async function cleaned(
-  kernel: FakeKernel | undefined,
+  kernel: FakeIptables | undefined,
   options: Partial<Options> = {},
   { tables, ...machine }: Machine & { readonly tables?: Partial<Tables> } = {},
 ): Promise<Cleaned> {
@@ -35,7 +34,7 @@ export async function cleaned(
     if (command.endsWith('--version')) return { stdout: 'iptables v1.8.9 (nf_tables)\n' };
     const table = /-save -t (\w+)/.exec(command)?.[1];
     if (table === undefined) throw new Error(`nobody should run ${command}`);
-    return { stdout: new RegExp(`^\\*${table}$[\\s\\S]*?^COMMIT$`, 'm').exec(kernel.text)?.[0] ?? '' };
+    return { stdout: kernel.save(table) };
   });
   const names: string[] = [];
   const cleanTables: Machine['cleanTables'] = (_, __, asked) => {
@@ -48,13 +47,11 @@ export async function cleaned(
 }
 
 /** In which an iptables mode has served something. */
-export async function writtenKernel(): Promise<FakeKernel> {
+export async function writtenKernel(): Promise<FakeIptables> {
   const iptables = new FakeIptables();
   const cluster = new Cluster();
   cluster.tell('a/b 10.96.0.1 80', 'a/b-1 of b 80 | 10.244.0.1').replan();
   const dataplane = dataplaneOf(await rulesWriter('IPv4', 'current', iptables, NO_COUNTERS));
   await dataplane.rewrite(cluster.planner);
-  const kernel = new FakeKernel(EMPTY);
-  kernel.tables = new Map([...kernel.tables, ...iptables.tables]);
-  return kernel;
+  return iptables;
 }

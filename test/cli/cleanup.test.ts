@@ -4,10 +4,10 @@ import { cleaned, writtenKernel } from './cleaned.ts';
 
 test('a dry run changes nothing', async () => {
   const kernel = await writtenKernel();
-  const before = kernel.text;
+  const before = kernel.save('nat');
   const { commands } = await cleaned(kernel);
   expect(commands.filter((command) => /restore --| -D /.test(command))).toEqual([]);
-  expect(kernel.text).toBe(before);
+  expect(kernel.save('nat')).toBe(before);
 });
 
 test('JSON names each chain and rule', async () => {

@@ -13,8 +13,8 @@ import { FAMILIES } from '../../src/model/ip.ts';
 import { VERSION } from '../../src/version.ts';
 import { fromFlags, valid } from '../config/given.ts';
 import { fakeMachine, type Lacks } from '../modes/prerequisites/fakeMachine.ts';
-import { EMPTY, FakeKernel } from '../modes/iptables/rules/fakeKernel.ts';
 import { FULL_STATUS } from '../support/fullStatus.ts';
+import { FakeIptables } from '../scenarios/fakeIptables.ts';
 import { TAKEN_AT, writeExampleBundle } from './bundleFile.ts';
 import { cleaned, writtenKernel } from './cleaned.ts';
 import { useFiles } from './files.ts';
@@ -160,11 +160,11 @@ const CASES: Readonly<Record<CommandName, readonly Case[]>> = {
     cleanup('rules, and a table', async () =>
       cleaned(await writtenKernel(), {}, { tables: { tables: TABLES } }),
     ),
-    cleanup('nothing', () => cleaned(new FakeKernel(EMPTY))),
-    cleanup('nothing, as JSON', () => cleaned(new FakeKernel(EMPTY), { output: 'json' })),
+    cleanup('nothing', () => cleaned(new FakeIptables())),
+    cleanup('nothing, as JSON', () => cleaned(new FakeIptables(), { output: 'json' })),
     cleanup('a chain that others use', async () => {
       const kernel = await writtenKernel();
-      kernel.tamper('nat', ':HOSTPORTS - [0:0]', '-A HOSTPORTS -j KUBE-MARK-MASQ');
+      kernel.change('*nat\n:HOSTPORTS - [0:0]\n-A HOSTPORTS -j KUBE-MARK-MASQ\nCOMMIT\n');
       return cleaned(kernel);
     }),
     cleanup('a guard that is needed', async () =>

@@ -1,8 +1,6 @@
 /** The command line: help, mistakes with their cures, and what `junction plan` prints for iptables. Whole outputs: golden/*.txt. */
 import { describe, expect, test } from 'vitest';
 import { COMMANDS } from '../../src/cli/commands.ts';
-import { parseSave } from '../../src/modes/iptables/rules/parse.ts';
-import { EMPTY } from '../modes/iptables/rules/fakeKernel.ts';
 import { applyRestore } from '../modes/iptables/rules/restore.ts';
 import { useFiles } from './files.ts';
 import { junction } from './junction.ts';
@@ -116,8 +114,7 @@ describe('rules of the iptables mode', () => {
       `# IPv4, layout ${layout}, for: iptables-restore --noflush`,
       `# IPv6, layout ${layout}, for: ip6tables-restore --noflush`,
     ]);
-    for (const part of parts)
-      expect(applyRestore(parseSave(EMPTY), part).get('nat')?.size).toBeGreaterThan(4);
+    for (const part of parts) expect(applyRestore(new Map(), part).get('nat')?.size).toBeGreaterThan(4);
   });
 
   test('with another bit, and everybody masqueraded', async () => {

@@ -8,7 +8,7 @@ import { type Family, type Ip, isLoopback } from '../../src/model/ip.ts';
 import type { KernelWriter } from '../../src/proxy/proxier.ts';
 import { FakeNftKernel } from '../modes/nftables/rules/fakeKernel.ts';
 import { meaningOf as nftMeaning } from '../modes/nftables/rules/cluster.ts';
-import { meaningOf as iptablesMeaning } from '../modes/iptables/rules/fakeKernel.ts';
+import { meaningOf as iptablesMeaning } from '../modes/iptables/rules/tablesText.ts';
 import { printSets, printWorld } from '../modes/ipvs/rules/cluster.ts';
 import { walked } from '../scenarios/expectations.ts';
 import { FakeIptables } from '../scenarios/fakeIptables.ts';

@@ -1,7 +1,7 @@
 /** The iptables programs, played by the stand-in for the kernel: what they save is what they were told to restore. */
 import type { ParsedChain, Tables } from '../../src/modes/iptables/rules/parse.ts';
 import { printRule } from '../../src/modes/iptables/rules/print.ts';
-import { asSaved } from '../modes/iptables/rules/fakeKernel.ts';
+import { asSaved } from '../modes/iptables/rules/tablesText.ts';
 import { applyRestore, BUILT_IN_CHAINS, RestoreError } from '../modes/iptables/rules/restore.ts';
 import type { CommandRunner, RunResult } from '../../src/system/processes.ts';
 
@@ -10,9 +10,19 @@ export class FakeIptables {
 
   /** Chains that were read by themselves. */
   readonly listed: string[] = [];
+  /** Of ipset: a rule cannot match a set that is not there, and that set cannot go. */
+  hasSet: (name: string) => boolean = () => true;
 
   get tables(): Tables {
     return this.#tables;
+  }
+
+  usesSet(name: string): boolean {
+    return [...this.#tables.values()].some((chains) =>
+      [...chains.values()].some(({ rules }) =>
+        rules.some(({ matches }) => matches.some((each) => each.kind === 'set' && each.name === name)),
+      ),
+    );
   }
 
   /** Another program's restore. */
@@ -22,13 +32,13 @@ export class FakeIptables {
 
   readonly runner: CommandRunner = ([program, ...args], options = {}) => {
     if (args[0] === '--version') return ended({ stdout: 'iptables v1.8.9 (nf_tables)\n' });
-    if (program.endsWith('-save')) return ended({ stdout: this.#save(valueAfter(args, '-t')) });
+    if (program.endsWith('-save')) return ended({ stdout: this.save(valueAfter(args, '-t')) });
     if (args.includes('-S')) return ended(this.#list(valueAfter(args, '-t'), chainAfter(args, '-S')));
     if (program.endsWith('-restore')) return ended(this.#restore(options.stdin ?? ''));
     throw new Error(`nobody plays ${program} ${args.join(' ')}`);
   };
 
-  #save(table: string): string {
+  save(table: string): string {
     const chains = this.#tables.get(table) ?? builtIn(table);
     return printTable(table, chains);
   }
@@ -45,6 +55,8 @@ export class FakeIptables {
   }
 
   #restore(text: string): Partial<RunResult> {
+    for (const [, name = ''] of text.matchAll(/--match-set (\S+)/g))
+      if (!this.hasSet(name)) return { code: 2, stderr: `iptables-restore: Set ${name} doesn't exist.\n` };
     try {
       this.#tables = applyRestore(this.#tables, text);
       return {};

@@ -34,7 +34,7 @@ export class FakeIpvsNode {
   constructor(family: Family, iptables = new FakeIptables()) {
     this.iptables = iptables;
     this.family = family;
-    this.kernel = new FakeIpvsKernel(family);
+    this.kernel = new FakeIpvsKernel(family, iptables);
   }
 
   async proxier(scheduler = 'rr'): Promise<IpvsProxier> {

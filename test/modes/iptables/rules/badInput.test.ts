@@ -7,7 +7,6 @@ import { describe, expect, test } from 'vitest';
 import type { LayoutName } from '../../../../src/modes/iptables/rules/fragment.ts';
 import { LAYOUTS } from '../../../../src/modes/iptables/rules/layouts/index.ts';
 import { CHAINS, isServiceChain } from '../../../../src/modes/iptables/rules/names.ts';
-import { parseSave } from '../../../../src/modes/iptables/rules/parse.ts';
 import { applyRestore, BUILT_IN_CHAINS } from './restore.ts';
 import { wholeRestore } from '../../../../src/modes/iptables/rules/whole.ts';
 import type { Family } from '../../../../src/model/ip.ts';
@@ -17,7 +16,6 @@ import { projectService } from '../../../../src/model/project/service.ts';
 import { nodeView } from '../../../../src/plan/view.ts';
 import { Cluster } from '../../../plan/cluster.ts';
 import { service, SETTINGS, slice, VIEW } from '../../../plan/given.ts';
-import { EMPTY } from './fakeKernel.ts';
 import { type RulesByChain, rulesByChain } from './goldenCluster.ts';
 import { compileOptions } from '../compiled.ts';
 
@@ -253,7 +251,7 @@ describe.each([
       fc.property(fc.array(anyObject, { minLength: 1, maxLength: 4 }), (raws) => {
         const text = compile(raws, family, layout);
         expect(text).toMatch(/^[\n -~]*$/);
-        expect(() => applyRestore(parseSave(EMPTY), text)).not.toThrow();
+        expect(() => applyRestore(new Map(), text)).not.toThrow();
         const rules = rulesByChain(text);
         for (const name of rules.keys()) {
           const chain = name.split(' ')[1] ?? '';

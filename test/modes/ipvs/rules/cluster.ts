@@ -1,7 +1,7 @@
 /** What there is and what is sent, as `ipset save`, `ipvsadm -Sn` and `ip` would write it. */
 import type { ServerKey } from '../../../../src/modes/ipvs/rules/compile.ts';
-import type { IpvsEdit, ServerAttributes } from '../../../../src/modes/ipvs/rules/client.ts';
-import { entryKey, IPSETS, SET_IDS, setName } from '../../../../src/modes/ipvs/rules/sets.ts';
+import type { ServerAttributes } from '../../../../src/modes/ipvs/rules/client.ts';
+import { IPSETS, SET_IDS, setName } from '../../../../src/modes/ipvs/rules/sets.ts';
 import { hostPort } from '../../../../src/model/ip.ts';
 
 const OPTIONS = { TCP: '-t', UDP: '-u', SCTP: '--sctp-service' } as const;
@@ -23,43 +23,8 @@ export function printServer(server: ServerAttributes): string {
   ].join(' ');
 }
 
-export function printDestination(server: ServerKey, key: string, weight: number): string {
+function printDestination(server: ServerKey, key: string, weight: number): string {
   return `${serverArguments(server)} -r ${key} -m -w ${weight}`;
-}
-
-export function printEdit(edit: IpvsEdit): string {
-  switch (edit.kind) {
-    case 'createSet':
-      return `create ${edit.set} ${edit.type} ${edit.capacity}`;
-    case 'destroySet':
-      return `destroy ${edit.set}`;
-    case 'swapSets':
-      return `swap ${edit.set} ${edit.other}`;
-    case 'addEntry':
-      return `add ${edit.set} ${entryKey(edit.entry)}`;
-    case 'deleteEntry':
-      return `del ${edit.set} ${entryKey(edit.entry)}`;
-    case 'newServer':
-      return `-A ${printServer(edit.server)}`;
-    case 'setServer':
-      return `-E ${printServer(edit.server)}`;
-    case 'deleteServer':
-      return `-D ${serverArguments(edit.server)}`;
-    case 'newDestination':
-      return `-a ${printDestination(edit.server, edit.destination.key, edit.weight)}`;
-    case 'setDestination':
-      return `-e ${printDestination(edit.server, edit.destination.key, edit.weight)}`;
-    case 'deleteDestination':
-      return `-d ${serverArguments(edit.server)} -r ${edit.destination.key}`;
-    case 'makeDevice':
-      return 'link add';
-    case 'dropDevice':
-      return 'link del';
-    case 'bind':
-      return `addr add ${edit.ip}`;
-    case 'unbind':
-      return `addr del ${edit.ip}`;
-  }
 }
 
 interface World {

@@ -1,8 +1,10 @@
 /** That the kernel in memory refuses what the real one does, by the same names. */
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { IpvsEdit, EditOutcome } from '../../../../src/modes/ipvs/rules/client.ts';
+import type { CommandRunner } from '../../../../src/system/processes.ts';
 import type { SetEntry } from '../../../../src/modes/ipvs/rules/sets.ts';
 import { cidr, ip } from '../../../plan/given.ts';
+import { FakeIptables } from '../../../scenarios/fakeIptables.ts';
 import { FakeIpvsKernel } from './fakeKernel.ts';
 
 const create = (set: string, capacity = 2, type: 'hash:ip' | 'hash:ip,port,net' = 'hash:ip'): IpvsEdit => ({
@@ -91,30 +93,20 @@ const word = (outcome: EditOutcome | undefined): string | undefined =>
   outcome?.state === 'refused' ? outcome.name : outcome?.state;
 
 test.each(CASES)('%s', async (_, edits, expected) => {
-  const outcomes = await new FakeIpvsKernel().apply(edits);
+  const outcomes = await new FakeIpvsKernel('IPv4', new FakeIptables()).apply(edits);
   expect(word(outcomes.at(-1))).toBe(expected);
   expect(outcomes.slice(0, -1).every(({ state }) => state === 'done')).toBe(true);
 });
 
-describe('sets and rules', () => {
-  const RULE = '*nat\n:KUBE-A - [0:0]\n-A KUBE-A -m set --match-set A dst -j RETURN\nCOMMIT\n';
-
-  test('a rule cannot match a set that is not there', async () => {
-    const kernel = new FakeIpvsKernel();
-    await expect(kernel.iptables.restore('nat', RULE)).rejects.toThrow("Set A doesn't exist.");
-  });
-
-  test('a set that a rule matches cannot be destroyed', async () => {
-    const kernel = new FakeIpvsKernel();
-    await kernel.apply([create('A')]);
-    await kernel.iptables.restore('nat', RULE);
-    expect(word((await kernel.apply([{ kind: 'destroySet', set: 'A' }]))[0])).toBe('IPSET_ERR_BUSY');
-  });
-});
-
-test('one edit that is refused stops none of the others', async () => {
-  const kernel = new FakeIpvsKernel();
-  kernel.fault = ({ kind }) => (kind === 'newServer' ? 'ENOMEM' : undefined);
-  const outcomes = await kernel.apply([NEW, create('A'), endpoint('newDestination')]);
-  expect(outcomes.map(word)).toEqual(['ENOMEM', 'done', 'absent']);
+test('sets and rules: none is matched that is not there, none is destroyed that is matched', async () => {
+  const iptables = new FakeIptables();
+  const kernel = new FakeIpvsKernel('IPv4', iptables);
+  const restore = (): ReturnType<CommandRunner> =>
+    iptables.runner(['iptables-restore'], {
+      stdin: '*nat\n:KUBE-A - [0:0]\n-A KUBE-A -m set --match-set A dst -j RETURN\nCOMMIT\n',
+    });
+  expect(await restore()).toMatchObject({ code: 2, stderr: expect.stringContaining("Set A doesn't exist.") });
+  await kernel.apply([create('A')]);
+  expect(await restore()).toMatchObject({ code: 0 });
+  expect(word((await kernel.apply([{ kind: 'destroySet', set: 'A' }]))[0])).toBe('IPSET_ERR_BUSY');
 });

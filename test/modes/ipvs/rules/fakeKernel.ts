@@ -1,6 +1,6 @@
 /**
  * Sets, virtual servers and the device in memory, as strict as the kernel: what it would refuse is refused, by the
- * same name. It remembers what it was sent, fails when told to, and can be changed by hand.
+ * same name.
  */
 import { hostPort, type Ip } from '../../../../src/model/ip.ts';
 import { type Destination, type ServerKey, serverKey } from '../../../../src/modes/ipvs/rules/compile.ts';
@@ -16,8 +16,7 @@ import type {
 import type { Family } from '../../../../src/model/ip.ts';
 import { entryKey, SET_IDS, type SetEntry, setName } from '../../../../src/modes/ipvs/rules/sets.ts';
 import { prefixOf } from '../../../../src/model/ip.ts';
-import { FakeKernel as FakeIptables, refusal } from '../../iptables/rules/fakeKernel.ts';
-import { printEdit } from './cluster.ts';
+import type { FakeIptables } from '../../../scenarios/fakeIptables.ts';
 
 export interface FakeSet {
   type: string;
@@ -43,14 +42,6 @@ export interface FakeDevice {
   isBroken: boolean;
 }
 
-/** What goes wrong with an edit, if anything does: a name that the kernel refuses it by. */
-export type Fault = (edit: IpvsEdit) => string | undefined;
-
-/** The process is gone: nothing after this took place. */
-export class Killed extends Error {
-  override name = 'Killed';
-}
-
 const DONE: EditOutcome = { state: 'done' };
 const EXISTS: EditOutcome = { state: 'exists' };
 const ABSENT: EditOutcome = { state: 'absent' };
@@ -62,33 +53,20 @@ const BITMAP_CAPACITY = 65_536;
 
 export class FakeIpvsKernel implements IpvsClient {
   readonly family: Family;
-  readonly iptables = new FakeIptables();
   readonly sets = new Map<string, FakeSet>();
   readonly servers = new Map<string, FakeServer>();
   device: FakeDevice | undefined;
   schedulers: ReadonlySet<string> = new Set(['rr', 'wrr', 'sh', 'mh']);
-  fault: Fault = () => undefined;
-  /** Called before each edit, and before each reading; may throw `Killed`. */
-  before: (edit?: IpvsEdit) => void = () => {};
-  /** Also of edits that changed nothing, in words. */
-  readonly sent: string[] = [];
-  reads = 0;
-  destinationReads = 0;
-  /** Virtual servers whose destinations were asked for. */
-  readonly asked: string[] = [];
+  /** Whose rules refer to the sets. */
+  readonly #iptables: FakeIptables;
 
-  constructor(family: Family = 'IPv4') {
+  constructor(family: Family, iptables: FakeIptables) {
     this.family = family;
-    this.iptables.fault = ({ text }) => {
-      const missing = matchedSets(text).find((name) => !this.sets.has(name));
-      return missing === undefined ? undefined : refusal(`Set ${missing} doesn't exist.`);
-    };
-    this.iptables.watch = () => this.sent.push('rules');
+    this.#iptables = iptables;
+    iptables.hasSet = (name) => this.sets.has(name);
   }
 
   async read(): Promise<KernelState> {
-    this.before();
-    this.reads++;
     const names = new Set(SET_IDS.map((id) => setName(id, this.family)));
     return {
       sets: new Map(
@@ -105,10 +83,7 @@ export class FakeIpvsKernel implements IpvsClient {
   }
 
   async readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly DestinationState[])[]> {
-    this.before();
-    this.destinationReads++;
     return servers.map((server) => {
-      this.asked.push(serverKey(server));
       const known = this.servers.get(serverKey(server))?.destinations.values() ?? [];
       return [...known].map(({ destination: { ip, port, key }, weight, connections }) => ({
         ip,
@@ -121,47 +96,7 @@ export class FakeIpvsKernel implements IpvsClient {
   }
 
   async apply(edits: readonly IpvsEdit[]): Promise<readonly EditOutcome[]> {
-    return edits.map((edit) => {
-      this.before(edit);
-      this.sent.push(printEdit(edit));
-      const fault = this.fault(edit);
-      return fault === undefined ? this.#perform(edit) : refused(fault);
-    });
-  }
-
-  /** Forgets what was sent so far. */
-  forget(): void {
-    this.sent.length = 0;
-    this.asked.length = 0;
-    this.reads = 0;
-    this.destinationReads = 0;
-    this.iptables.forget();
-  }
-
-  /** Somebody else does this, and it must work. */
-  tamper(...edits: readonly IpvsEdit[]): void {
-    for (const edit of edits) {
-      const outcome = this.#perform(edit);
-      if (outcome.state !== 'done') throw new Error(`${printEdit(edit)}: ${JSON.stringify(outcome)}`);
-    }
-  }
-
-  /** `TCP 10.96.0.1:80`, `10.244.0.1:80` */
-  destination(server: string, key: string): FakeDestination {
-    const found = this.servers.get(server)?.destinations.get(key);
-    if (!found) throw new Error(`no destination ${key} of ${server}`);
-    return found;
-  }
-
-  set(name: string): FakeSet {
-    const found = this.sets.get(name);
-    if (!found) throw new Error(`no set ${name}`);
-    return found;
-  }
-
-  /** Rules and the kernel's own references. */
-  isReferenced(set: string): boolean {
-    return matchedSets(this.iptables.text).includes(set);
+    return edits.map((edit) => this.#perform(edit));
   }
 
   #deviceState(): KernelDevice {
@@ -204,7 +139,7 @@ export class FakeIpvsKernel implements IpvsClient {
     }
     if (!known) return ABSENT;
     if (edit.kind === 'destroySet') {
-      if (this.isReferenced(edit.set)) return refused('IPSET_ERR_BUSY');
+      if (this.#iptables.usesSet(edit.set)) return refused('IPSET_ERR_BUSY');
       this.sets.delete(edit.set);
       return DONE;
     }
@@ -282,8 +217,4 @@ export class FakeIpvsKernel implements IpvsClient {
     addresses.add(edit.ip);
     return DONE;
   }
-}
-
-function matchedSets(text: string): readonly string[] {
-  return [...text.matchAll(/--match-set (\S+)/g)].map(([, name = '']) => name);
 }
