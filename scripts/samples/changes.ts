@@ -1,9 +1,10 @@
 /** What `iptables-restore` is sent when a service changes: the layout `current`, on a kernel in memory. */
 import { dataplaneOf } from '../../src/modes/dataplane.ts';
 import { IptablesClient } from '../../src/modes/iptables/client.ts';
+import { iptablesMode } from '../../test/contract/modes.ts';
 import { Cluster } from '../../test/plan/cluster.ts';
+import { node1Addresses } from '../../test/scenarios/scenario.ts';
 import { FakeIptables } from '../../test/scenarios/fakeIptables.ts';
-import { iptablesWriter } from '../../test/scenarios/iptablesProxier.ts';
 
 const API = 'shop/api 10.96.0.10 http:80';
 const API_ENDPOINTS = 'shop/api-1 of api http:8080 | 10.244.1.11 | 10.244.2.11';
@@ -23,7 +24,9 @@ async function lastRestores(first: readonly string[], change: readonly string[])
       return iptables.runner(argv, options);
     },
   });
-  const dataplane = dataplaneOf(iptablesWriter(client, 'current').start());
+  const dataplane = dataplaneOf(
+    iptablesMode({ client, layout: 'current', nodeIps: () => node1Addresses('IPv4') }),
+  );
   cluster.tell(...first);
   await dataplane.apply(cluster.planner, cluster.takeDirty());
   restores.length = 0;

@@ -1,10 +1,10 @@
 /** `junction cleanup` of a kernel in memory, where it is one: of what an iptables mode wrote there, and of tables that are told. */
 import { cleanupCommand } from '../../src/cli/cleanupCommand.ts';
 import { dataplaneOf } from '../../src/modes/dataplane.ts';
+import { IptablesSide } from '../contract/memoryIptables.ts';
+import { NO_COUNTERS } from '../contract/modes.ts';
 import { Cluster } from '../plan/cluster.ts';
 import { FakeIptables } from '../scenarios/fakeIptables.ts';
-import { NO_COUNTERS } from '../scenarios/iptablesProxier.ts';
-import { rulesWriter } from '../scenarios/rulesNode.ts';
 import { fakeRunner } from '../system/support/fakeRunner.ts';
 import { captured, type Run } from './junction.ts';
 
@@ -51,7 +51,7 @@ export async function writtenKernel(): Promise<FakeIptables> {
   const iptables = new FakeIptables();
   const cluster = new Cluster();
   cluster.tell('a/b 10.96.0.1 80', 'a/b-1 of b 80 | 10.244.0.1').replan();
-  const dataplane = dataplaneOf(await rulesWriter('IPv4', 'current', iptables, NO_COUNTERS));
+  const dataplane = dataplaneOf(await new IptablesSide('IPv4', 'current', iptables, NO_COUNTERS).start());
   await dataplane.rewrite(cluster.planner);
   return iptables;
 }

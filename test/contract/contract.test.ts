@@ -1,13 +1,13 @@
 /** What every mode must do, on kernels in memory. */
 import { describe, expect, test } from 'vitest';
 import { casesFor, parseSteps } from './parse.ts';
-import { MEMORY_MODES } from './memory.ts';
+import { MECHANISMS, memorySide, modeOf } from './memory.ts';
 import { ContractNode } from './node.ts';
 import { runCase } from './run.ts';
 
-describe.each(Object.entries(MEMORY_MODES))('%s', (name, open) => {
-  test.each(casesFor(name.split(' ')[0] ?? ''))('$title', async (each) => {
-    const run = runCase(new ContractNode(open(each.family), each.family), each);
+describe.each(MECHANISMS)('%s', (mechanism) => {
+  test.each(casesFor(modeOf(mechanism)))('$title', async (each) => {
+    const run = runCase(new ContractNode(memorySide(mechanism, each.family), each.family), each);
     await expect(run).resolves.toBeUndefined();
   });
 });

@@ -42,7 +42,7 @@ export interface KernelSide {
   /** Every endpoint has one. */
   openConnections(): Promise<void>;
   brokenConnections(): Promise<readonly string[]>;
-  endConnections(): Promise<void>;
+  endConnections(world: World): Promise<void>;
 }
 
 /** What the steps of a case do with a node, here or in another process. */
@@ -175,7 +175,7 @@ export class ContractNode implements DrivenNode {
   }
 
   endConnections(): Promise<void> {
-    return this.#side.endConnections();
+    return this.#side.endConnections(this.#world);
   }
 
   differences(): Promise<readonly string[]> {

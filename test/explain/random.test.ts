@@ -15,7 +15,8 @@ import { cluster, settings } from '../scenarios/randomCluster.ts';
 import { subjectsOf } from '../scenarios/randomPackets.ts';
 import { family as anyFamily, type RandomWorld, startProxy, TIMEOUT } from '../scenarios/randomRun.ts';
 import { NODE1 } from '../scenarios/scenario.ts';
-import { fakeMode, MECHANISMS, writtenSubject } from './mechanisms.ts';
+import { MECHANISMS } from '../contract/memory.ts';
+import { fakeMode, writtenSubject } from './mechanisms.ts';
 import type { Mechanism } from '../../src/modes/deviations.ts';
 import { numRuns, seed } from '../support/randomCases.ts';
 

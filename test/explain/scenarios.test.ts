@@ -8,7 +8,8 @@ import { expectedIn } from '../scenarios/expectations.ts';
 import { printRow, type Row } from '../scenarios/packets.ts';
 import { proxyOf, type Scenario } from '../scenarios/scenario.ts';
 import { fateOf } from './fate.ts';
-import { fakeMode, MECHANISMS, writtenSubject } from './mechanisms.ts';
+import { MECHANISMS } from '../contract/memory.ts';
+import { fakeMode, writtenSubject } from './mechanisms.ts';
 
 const rowsOf = ({ rows }: Scenario, family: Family): readonly Row[] =>
   rows.filter((row) => row.family === family);

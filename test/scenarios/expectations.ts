@@ -65,8 +65,12 @@ export function printWalk(row: Subject, { outcomes, notes }: WalkResult<unknown>
   if (verdict !== 'forward') return printRow(row, { verdict });
   const targets = outcomes.map((outcome) => target(row, outcome));
   const unfair = outcomes.find(({ probability }) => Math.abs(probability * outcomes.length - 1) > TOLERANCE);
-  if (unfair) return printRow(row, `${printTarget(target(row, unfair))} with ${unfair.probability}`);
+  if (unfair) return printRow(row, `${printWay(row, unfair)} with ${unfair.probability}`);
   return printRow(row, { verdict, targets, sticky: outcomes.every(({ learned }) => learned.length > 0) });
+}
+
+export function printWay(row: Subject, outcome: WalkOutcome<unknown>): string {
+  return printTarget(target(row, outcome));
 }
 
 function target(row: Subject, outcome: WalkOutcome<unknown>): Target {
@@ -81,9 +85,5 @@ function isRemembered(tables: Tables, row: Subject, first: WalkOutcome<string>):
     affinity: (list) => first.learned.includes(list),
   });
   const [only] = again.outcomes;
-  return (
-    again.outcomes.length === 1 &&
-    only !== undefined &&
-    printTarget(target(row, only)) === printTarget(target(row, first))
-  );
+  return again.outcomes.length === 1 && only !== undefined && printWay(row, only) === printWay(row, first);
 }

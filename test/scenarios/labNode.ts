@@ -8,9 +8,8 @@ import { prefixed } from '../../lab/prefixed.ts';
 import type { Host } from '../../lab/host.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import type { Plan } from '../../src/plan/types.ts';
-import { IptablesReader } from '../../src/modes/iptables/inspect.ts';
-import { ALL_TABLES, FAKE_SETTINGS } from '../modes/iptables/fakeReader.ts';
-import { iptablesWriter, NO_COUNTERS } from './iptablesProxier.ts';
+import type { IptablesReader } from '../../src/modes/iptables/inspect.ts';
+import { ALL_TABLES, type GivenIptables, iptablesMode, iptablesReader } from '../contract/modes.ts';
 import { node1Addresses, type Scenario } from './scenario.ts';
 import { ScenarioProxies } from './scenarioProxies.ts';
 
@@ -19,6 +18,10 @@ export interface LabNodeOptions {
   readonly variant: Variant;
   /** So that other people's iptables does not wait for this one. */
   readonly lockPath: string;
+}
+
+function givenOf(client: IptablesClient, layout: LayoutName): GivenIptables {
+  return { client, layout, nodeIps: () => node1Addresses(client.family) };
 }
 
 export class LabNode {
@@ -30,7 +33,12 @@ export class LabNode {
   private constructor(layout: LayoutName, clients: readonly IptablesClient[]) {
     this.layout = layout;
     this.#clients = clients;
-    this.#proxies = new ScenarioProxies(clients.map((client) => iptablesWriter(client, layout)));
+    this.#proxies = new ScenarioProxies(
+      clients.map((client) => ({
+        family: client.family,
+        start: () => iptablesMode(givenOf(client, layout)),
+      })),
+    );
   }
 
   static async start(host: Host, { layout, variant, lockPath }: LabNodeOptions): Promise<LabNode> {
@@ -55,16 +63,12 @@ export class LabNode {
   reader(family: Family, legacyTables: readonly string[] = ['filter', 'nat']): IptablesReader {
     const client = this.#client(family);
     const names = client.variant === 'nft' ? ALL_TABLES.names : new Set(legacyTables);
-    return new IptablesReader({
-      client,
-      layout: this.layout,
-      settings: { ...FAKE_SETTINGS, nfacct: NO_COUNTERS },
-      addresses: () => node1Addresses(family),
+    return iptablesReader(
+      givenOf(client, this.layout),
       // Both ways to read them, each in one family.
-      tables: () => ({ names, notes: [], ...(family === 'IPv6' && { small: names }) }),
-      generation: () => this.#applied,
-      bridges: () => new Set(['cni0']),
-    });
+      () => ({ names, notes: [], ...(family === 'IPv6' && { small: names }) }),
+      () => this.#applied,
+    );
   }
 
   #client(family: Family): IptablesClient {

@@ -12,11 +12,11 @@ import { type Counts, countsOf, expectPathsCounted, type RuleCount, type Walk } 
 import { expectedIn, printWalk } from './expectations.ts';
 import { FakeIptables } from './fakeIptables.ts';
 import { describeState, describeStateAfterOthers } from './kernelState.ts';
-import { NO_COUNTERS } from './iptablesProxier.ts';
 import { LabNode, type LabNodeOptions } from './labNode.ts';
 import { PacketSender } from './labPackets.ts';
 import { type Fate, printRow, type Row } from './packets.ts';
-import { rulesWriter } from './rulesNode.ts';
+import { IptablesSide } from '../contract/memoryIptables.ts';
+import { NO_COUNTERS } from '../contract/modes.ts';
 import { NODE1, proxyOf, type Scenario } from './scenario.ts';
 
 interface LabScenarioOptions extends Omit<LabNodeOptions, 'lockPath'> {
@@ -83,7 +83,8 @@ async function countersOf(node: LabNode): Promise<Counts> {
 /** After all the changes from scenario to scenario, the kernel holds what it would hold if this was the first. */
 async function expectFreshState(node: LabNode, scenario: Scenario, family: Family): Promise<void> {
   const fresh = new FakeIptables();
-  const proxy = proxyOf(family, scenario, await rulesWriter(family, node.layout, fresh, NO_COUNTERS));
+  const side = new IptablesSide(family, node.layout, fresh, NO_COUNTERS);
+  const proxy = proxyOf(family, scenario, await side.start());
   await proxy.sync();
   const layout = LAYOUTS[node.layout];
   const expected = describeState(fresh.tables, layout, 'anyOrder');

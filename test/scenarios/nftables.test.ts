@@ -11,7 +11,7 @@ import { testProgram } from '../support/programs.ts';
 import { SCENARIOS } from './cases/index.ts';
 import { explainedRows } from './explained.ts';
 import { PacketSender } from './labPackets.ts';
-import { printWalk } from './nftablesWalk.ts';
+import { printWalk } from './expectations.ts';
 import { type Fate, printRow, type Row, targetAt } from './packets.ts';
 
 const lab = useLab();

@@ -8,7 +8,7 @@ import { useLab } from '../lab/requireLab.ts';
 import { testProgram } from '../support/programs.ts';
 import { requireNft } from '../modes/nftables/rules/requireNft.ts';
 import { PacketSender } from './labPackets.ts';
-import { printWalk } from './nftablesWalk.ts';
+import { printWalk } from './expectations.ts';
 import { service, slice } from './objects.ts';
 import { type Fate, printRow, type Row } from './packets.ts';
 import { scenario } from './scenario.ts';

@@ -79,15 +79,16 @@ function tellSlot(proxy: Proxier, before: Slot | undefined, after: Slot): void {
 }
 
 /** Packets that a mechanism treats otherwise than `decide`: what it does, and what that says. */
-export function disagreementsWith(
+export async function disagreementsWith(
   plan: Plan,
   mechanism: Mechanism,
-  walked: (subject: Subject) => string,
-): readonly string[] {
-  return subjectsOf(plan).flatMap((subject) => {
+  walk: (subjects: readonly Subject[]) => Promise<readonly string[]>,
+): Promise<readonly string[]> {
+  const subjects = subjectsOf(plan);
+  const walked = await walk(subjects);
+  return subjects.flatMap((subject, index) => {
     const instead = insteadIn(mechanism, plan, subject);
     const expected = instead === undefined ? decided(plan, subject) : printRow(subject, instead);
-    const actual = walked(subject);
-    return actual === expected ? [] : [`${actual}, not ${expected}`];
+    return walked[index] === expected ? [] : [`${walked[index]}, not ${expected}`];
   });
 }

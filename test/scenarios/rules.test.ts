@@ -1,12 +1,10 @@
-/** Every scenario against `decide`, and against the rules of each layout, walked in memory. */
+/** Every scenario against `decide`, and against what each mode writes, walked in memory. */
 import { describe, expect, test } from 'vitest';
-import { LAYOUT_NAMES } from '../modes/iptables/rules/layoutNames.ts';
+import { MECHANISMS, memorySide } from '../contract/memory.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import { SCENARIOS } from './cases/index.ts';
-import { decided, expectedIn, walked } from './expectations.ts';
-import { FakeIptables } from './fakeIptables.ts';
+import { decided, expectedIn } from './expectations.ts';
 import { printRow, type Row } from './packets.ts';
-import { rulesWriter } from './rulesNode.ts';
 import { proxyOf, type Scenario } from './scenario.ts';
 
 const rowsOf = ({ rows }: Scenario, family: Family): readonly Row[] =>
@@ -32,16 +30,15 @@ test.each(CASES)('decide: $name ($family)', ({ scenario, family }) => {
   expect(rows.map((row) => decided(proxy.plan, row))).toEqual(rows.map((row) => printRow(row, row.fate)));
 });
 
-describe.each(LAYOUT_NAMES)('layout %s', (layout) => {
+describe.each(MECHANISMS)('%s', (mechanism) => {
   test.each(CASES)('$name ($family)', async ({ scenario, family }) => {
-    const iptables = new FakeIptables();
-    const writer = await rulesWriter(family, layout, iptables);
-    const proxy = proxyOf(family, scenario, writer);
+    const side = memorySide(mechanism, family);
+    const proxy = proxyOf(family, scenario, await side.start());
     const outcome = await proxy.sync();
     expect(outcome?.report.refused.size).toBe(0);
     const rows = rowsOf(scenario, family);
-    expect(rows.map((row) => walked(iptables.tables, row))).toEqual(
-      rows.map((row) => printRow(row, expectedIn(layout, proxy.plan, row))),
+    expect(await side.packets(rows, proxy)).toEqual(
+      rows.map((row) => printRow(row, expectedIn(mechanism, proxy.plan, row))),
     );
   });
 });

@@ -6,17 +6,15 @@ import { TablesReader } from '../../../src/modes/iptables/tablesReader.ts';
 import { channelsOf, NetlinkIpvsClient } from '../../../src/modes/ipvs/client.ts';
 import { IpvsReader } from '../../../src/modes/ipvs/inspect.ts';
 import { NetlinkLookups } from '../../../src/modes/ipvs/lookups.ts';
-import { IpvsProxier } from '../../../src/modes/ipvs/proxier.ts';
 import { applyIpvsSysctls } from '../../../src/modes/ipvs/settings.ts';
 import { NetlinkThread } from '../../../src/netlink/thread.ts';
 import { createLog } from '../../../src/log/log.ts';
-import { FAMILIES, type Family, hostPort, type Ip, ipOfBytes, isLoopback } from '../../../src/model/ip.ts';
+import { FAMILIES, type Family, hostPort, type Ip, ipOfBytes } from '../../../src/model/ip.ts';
 import { armable, Faults, faultyIpvs } from '../../contract/faults.ts';
+import { IPVS_SETTINGS, ipvsMode, withoutLoopback } from '../../contract/modes.ts';
 import { run } from '../../../src/system/processes.ts';
 import type { FamilyWriter } from '../../scenarios/scenarioProxies.ts';
 import { node1Addresses } from '../../scenarios/scenario.ts';
-
-const SETTINGS = { masqueradeBit: 14, scheduler: 'rr', excludeCIDRs: [] };
 
 export async function openIpvs(): Promise<readonly FamilyWriter[]> {
   const channels = channelsOf(await NetlinkThread.start());
@@ -28,26 +26,17 @@ export async function openIpvs(): Promise<readonly FamilyWriter[]> {
       const iptables = await IptablesClient.open({ family, variant: 'legacy', lockPath, runner });
       const client = new NetlinkIpvsClient(family, channels);
       const saves = new Saves(iptables);
-      const nodeIps = (): readonly Ip[] => node1Addresses(family).filter((ip) => !isLoopback(ip));
+      const nodeIps = (): readonly Ip[] => withoutLoopback(node1Addresses(family));
       return {
         family,
         start: (faults = new Faults()) =>
-          new IpvsProxier({
-            iptables: arm(iptables, faults),
-            client: faultyIpvs(client, faults),
-            ...SETTINGS,
-            drainLimitMs: 0,
-            nodeIps,
-            onDrainFailure: (error) => {
-              throw error;
-            },
-          }),
+          ipvsMode({ iptables: arm(iptables, faults), client: faultyIpvs(client, faults) }, nodeIps),
         kernel: new IpvsReader({
           family,
           tables: new TablesReader({ client: saves }),
           lookups: new NetlinkLookups(family, channels),
           client,
-          settings: { ...SETTINGS, randomFully: iptables.features.randomFully },
+          settings: { ...IPVS_SETTINGS, randomFully: iptables.features.randomFully },
           nodeIps,
         }),
         beforeQuestions: () => saves.clear(),

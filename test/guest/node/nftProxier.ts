@@ -3,27 +3,23 @@ import { NetlinkNftClient } from '../../../src/modes/nftables/client.ts';
 import { NftReader } from '../../../src/modes/nftables/inspect.ts';
 import { NetlinkSource } from '../../../src/modes/nftables/kernel/netlinkSource.ts';
 import { printFound } from '../../../src/modes/nftables/kernel/values.ts';
-import { NftProxier } from '../../../src/modes/nftables/proxier.ts';
+import type { NftProxier } from '../../../src/modes/nftables/proxier.ts';
 import { TABLE } from '../../../src/modes/nftables/rules/names.ts';
 import { NFT_FAMILY } from '../../../src/modes/nftables/rules/print.ts';
 import { NETLINK_NETFILTER } from '../../../src/netlink/socket.ts';
 import { NetlinkThread } from '../../../src/netlink/thread.ts';
-import { FAMILIES, type Family, isLoopback } from '../../../src/model/ip.ts';
+import { FAMILIES, type Family } from '../../../src/model/ip.ts';
 import { Faults, faultyNft } from '../../contract/faults.ts';
-import type { FamilyWriter } from '../../scenarios/scenarioProxies.ts';
+import { nftMode } from '../../contract/modes.ts';
 import { node1Addresses } from '../../scenarios/scenario.ts';
+import type { FamilyWriter } from '../../scenarios/scenarioProxies.ts';
 
 export async function openNft(): Promise<readonly FamilyWriter[]> {
   const thread = await NetlinkThread.start();
   const channel = thread.transactionChannel(NETLINK_NETFILTER);
   return FAMILIES.map((family): FamilyWriter => {
     const start = (faults = new Faults()): NftProxier =>
-      new NftProxier({
-        client: faultyNft(new NetlinkNftClient(family, channel), faults),
-        masqueradeBit: 14,
-        counters: true,
-        nodeIps: () => node1Addresses(family).filter((ip) => !isLoopback(ip)),
-      });
+      nftMode(faultyNft(new NetlinkNftClient(family, channel), faults), () => node1Addresses(family));
     let proxier = start();
     const source = new NetlinkSource(family, channel);
     const kernel = new NftReader({

@@ -5,11 +5,9 @@ import type { Mechanism } from '../../../src/modes/deviations.ts';
 import type { Variant } from '../../../src/modes/iptables/variant.ts';
 import { run } from '../../../src/system/processes.ts';
 import { armable, Faults } from '../../contract/faults.ts';
-import { IptablesReader } from '../../../src/modes/iptables/inspect.ts';
-import { FAKE_SETTINGS } from '../../modes/iptables/fakeReader.ts';
-import { node1Addresses } from '../../scenarios/scenario.ts';
-import { iptablesWriter, NO_COUNTERS } from '../../scenarios/iptablesProxier.ts';
+import { iptablesMode, iptablesReader } from '../../contract/modes.ts';
 import type { FamilyWriter } from '../../scenarios/scenarioProxies.ts';
+import { node1Addresses } from '../../scenarios/scenario.ts';
 import { openIpvs } from './ipvsProxier.ts';
 import { openNft } from './nftProxier.ts';
 
@@ -43,23 +41,19 @@ async function openIptables(family: Family, variant: Variant): Promise<FamilyWri
     runner,
     lockPath: '/run/junction-xtables.lock',
   });
-  const writer = iptablesWriter(client, 'current');
+  const given = { client, layout: 'current', nodeIps: () => node1Addresses(family) } as const;
   let readings = 0;
-  const kernel = new IptablesReader({
-    client,
-    layout: 'current',
-    settings: { ...FAKE_SETTINGS, nfacct: NO_COUNTERS },
-    addresses: () => node1Addresses(family),
-    tables: () => ({ names: new Set(['filter', 'nat']), notes: [] }),
-    generation: () => ++readings,
-    bridges: () => new Set(['cni0']),
-  });
+  const tables = { names: new Set(['filter', 'nat']), notes: [] };
   return {
-    ...writer,
-    kernel,
+    family,
+    kernel: iptablesReader(
+      given,
+      () => tables,
+      () => ++readings,
+    ),
     start: (faults = new Faults()) => {
       arm(client, faults);
-      return writer.start();
+      return iptablesMode(given);
     },
   };
 }

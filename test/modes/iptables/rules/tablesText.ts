@@ -38,7 +38,8 @@ export function meaningOf(tables: Tables): readonly string[] {
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .flatMap(([chain, { policy, rules }]) => {
         const texts = rules.map(printRule).map(oneMark);
-        const ordered = policy !== undefined ? texts.sort() : SHARED.has(chain) ? byOwner(texts) : texts;
+        const isFree = policy !== undefined || chain === 'KUBE-IPVS-OUT-FILTER';
+        const ordered = isFree ? texts.sort() : SHARED.has(chain) ? byOwner(texts) : texts;
         return [`${table} ${chain}`, ...ordered.map((text) => `  ${text}`)];
       }),
   );

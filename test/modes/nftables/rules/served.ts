@@ -1,12 +1,12 @@
 /** A cluster in lines, written into a table by the mode's `Dataplane`. */
 import { dataplaneOf } from '../../../../src/modes/dataplane.ts';
-import { NftProxier } from '../../../../src/modes/nftables/proxier.ts';
 import { nftSettings } from '../../../../src/modes/nftables/settings.ts';
 import type { NftSettings } from '../../../../src/modes/nftables/rules/ruleset.ts';
 import type { NftClient } from '../../../../src/modes/nftables/rules/table.ts';
 import type { Cidr, Family, Ip } from '../../../../src/model/ip.ts';
 import type { NodeView, Plan } from '../../../../src/plan/types.ts';
 import type { SyncReport } from '../../../../src/proxy/report.ts';
+import { nftMode } from '../../../contract/modes.ts';
 import { Cluster } from '../../../plan/cluster.ts';
 import { ip, VIEW, VIEW_6 } from '../../../plan/given.ts';
 
@@ -40,7 +40,7 @@ export function plannedNft(given: ServedCluster): { readonly plan: Plan; readonl
 
 export function serveNft(given: ServedCluster, client: NftClient): Promise<SyncReport> {
   const { nodeIps, serviceCidrs, ...facts } = factsOf(given);
-  const proxier = new NftProxier({ client, ...facts, nodeIps: () => nodeIps });
+  const proxier = nftMode(client, () => nodeIps, facts);
   proxier.setServiceCidrs(serviceCidrs);
   return dataplaneOf(proxier).rewrite(plannedNft(given).plan);
 }

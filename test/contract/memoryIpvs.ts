@@ -1,0 +1,170 @@
+/** The IPVS mode on sets, virtual servers and the device in memory, and the rules beside them. */
+import { deepEqual } from '../../src/model/equal.ts';
+import type { Family, Ip } from '../../src/model/ip.ts';
+import { TablesReader } from '../../src/modes/iptables/tablesReader.ts';
+import { IpvsReader } from '../../src/modes/ipvs/inspect.ts';
+import {
+  type IpvsSnapshot,
+  type WalkedIpvs,
+  walkedSnapshot,
+  type WalkedServer,
+  walkIpvs,
+} from '../../src/modes/ipvs/rules/walk.ts';
+import type { WalkOutcome, WalkResult } from '../../src/modes/walk.ts';
+import type { Plan } from '../../src/plan/types.ts';
+import type { KernelWriter } from '../../src/proxy/proxier.ts';
+import { runToEnd } from '../../src/time/timeSlice.ts';
+import { walkedTables } from '../modes/iptables/rules/textWalk.ts';
+import { printSets, printWorld } from '../modes/ipvs/rules/cluster.ts';
+import { FakeIpvsKernel } from '../modes/ipvs/rules/fakeKernel.ts';
+import { printWalk } from '../scenarios/expectations.ts';
+import { printRow, type Subject } from '../scenarios/packets.ts';
+import { NODE1, node1Addresses } from '../scenarios/scenario.ts';
+import { type Faults, faultyIpvs, faultyRunner } from './faults.ts';
+import { Tampered } from './memoryIptables.ts';
+import { MemorySide } from './memorySide.ts';
+import { ALL_TABLES, IPVS_SETTINGS, ipvsMode, openIptables, withoutLoopback } from './modes.ts';
+import type { Deed } from './node.ts';
+
+/** IPVS looks at drained endpoints so often. */
+const DRAIN_MS = 31_000;
+
+export class IpvsSide extends MemorySide {
+  readonly mechanism = 'ipvs';
+  readonly #rules = new Tampered();
+  readonly #kernel: FakeIpvsKernel;
+  /** Each is of a virtual server and one of its real servers. */
+  readonly #connections: [server: string, destination: string][] = [];
+
+  constructor(family: Family) {
+    super(family);
+    this.#kernel = new FakeIpvsKernel(family, this.#rules.iptables);
+  }
+
+  protected async open(nodeIps: () => readonly Ip[], faults: Faults): Promise<KernelWriter> {
+    const runner = faultyRunner(this.#rules.iptables.runner, faults);
+    const iptables = await openIptables(this.family, runner);
+    const client = faultyIpvs(this.#kernel, faults);
+    return ipvsMode({ iptables, client, clock: this.clock }, nodeIps);
+  }
+
+  async reader(): Promise<IpvsReader> {
+    const { family } = this;
+    const kernel = this.#kernel;
+    const lookups = (): WalkedIpvs => walkedSnapshot(this.#snapshot);
+    return new IpvsReader({
+      family,
+      tables: new TablesReader({
+        client: await openIptables(family, this.#rules.iptables.runner),
+        tables: () => ALL_TABLES,
+        generation: () => 1,
+        bridges: () => new Set(['cni0']),
+      }),
+      lookups: {
+        hasEntries: async (questions) => questions.map(({ set, entry }) => lookups().has(set, entry)),
+        typesOf: async (sets) => sets.map((set) => kernel.sets.get(set)?.type),
+        servers: async (keys) => keys.map((key) => lookups().server(key)),
+        haveMarks: async (marks) => marks.map(() => false),
+        areLocal: async (ips) => ips.map((ip) => lookups().isBound(ip)),
+      },
+      client: kernel,
+      settings: { ...IPVS_SETTINGS, randomFully: true },
+      nodeIps: () => withoutLoopback(node1Addresses(family)),
+    });
+  }
+
+  get #snapshot(): IpvsSnapshot {
+    const { sets, servers, device } = this.#kernel;
+    return {
+      tables: walkedTables(this.#rules.iptables.tables),
+      sets,
+      servers: new Map(
+        [...servers].map(([key, { attributes, destinations }]): [string, WalkedServer] => [
+          key,
+          {
+            ...attributes,
+            destinations: [...destinations.values()].map(({ destination, weight }) => ({
+              ...destination,
+              weight,
+            })),
+          },
+        ]),
+      ),
+      bound: device?.addresses ?? new Set(),
+    };
+  }
+
+  async packets(rows: readonly Subject[], { plan }: { readonly plan: Plan }): Promise<readonly string[]> {
+    const snapshot = this.#snapshot;
+    return rows.map((row) => walkedIpvs(snapshot, plan, row));
+  }
+
+  get state(): readonly string[] {
+    const lines = [...printSets(this.#kernel), ...printWorld(this.#kernel), ...this.#rules.meaning];
+    return lines.filter((line) => !line.includes('9.9.9.9'));
+  }
+
+  protected fresh(): MemorySide {
+    return new IpvsSide(this.family);
+  }
+
+  async perform(deed: Deed): Promise<boolean> {
+    const kernel = this.#kernel;
+    if (deed.kind === 'deleteService') {
+      for (const [key, { attributes }] of kernel.servers)
+        if (attributes.ip === deed.clusterIP) kernel.servers.delete(key);
+      kernel.device?.addresses.delete(deed.clusterIP);
+      return true;
+    }
+    this.#rules[deed.kind]();
+    if (deed.kind === 'flush') {
+      kernel.servers.clear();
+      for (const { entries } of kernel.sets.values()) entries.clear();
+      kernel.device = undefined;
+    }
+    return true;
+  }
+
+  override async missingForeign(): Promise<readonly string[]> {
+    return this.#rules.missing;
+  }
+
+  override async openConnections(): Promise<void> {
+    for (const [server, { destinations }] of this.#kernel.servers)
+      for (const [key, each] of destinations) {
+        each.connections = 1;
+        this.#connections.push([server, key]);
+      }
+  }
+
+  override async brokenConnections(): Promise<readonly string[]> {
+    const { servers } = this.#kernel;
+    return this.#connections
+      .filter(([server, key]) => servers.get(server)?.destinations.get(key) === undefined)
+      .map(([server, key]) => `${server} ${key}`);
+  }
+
+  override async endConnections(): Promise<void> {
+    this.#connections.length = 0;
+    for (const { destinations } of this.#kernel.servers.values())
+      for (const each of destinations.values()) each.connections = 0;
+    await this.clock.advance(DRAIN_MS);
+    const { world, writer } = this.started ?? {};
+    if (world?.plan) await writer?.sync(world.plan, []);
+  }
+}
+
+/** In the words of a row. What cannot be said in them is wrong. */
+function walkedIpvs(snapshot: IpvsSnapshot, { view }: Plan, row: Subject): string {
+  const packet = { ...row.packet, viaBridge: row.packet.inInterface === 'cni0' };
+  const kernel = walkedSnapshot(snapshot);
+  const walk = (affinity: (entry: string) => boolean): WalkResult<string> =>
+    runToEnd(walkIpvs(kernel, packet, { ...NODE1, nodeIp: view.nodeIp }, { record: false, affinity }));
+  const first = walk(() => false);
+  const isKept = (outcome: WalkOutcome<string>): boolean => {
+    const again = walk((entry) => outcome.learned.includes(entry)).outcomes;
+    return again.length === 1 && deepEqual(again[0], { ...outcome, probability: 1, byAffinity: true });
+  };
+  const sticky = first.outcomes.filter(({ learned }) => learned.length > 0);
+  return sticky.every(isKept) ? printWalk(row, first) : printRow(row, 'forgets its client');
+}

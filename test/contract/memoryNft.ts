@@ -1,0 +1,159 @@
+/** The nftables mode on a kernel in memory, and what that makes of a packet. */
+import type { Family, Ip } from '../../src/model/ip.ts';
+import { NftReader } from '../../src/modes/nftables/inspect.ts';
+import type { KnownFacts } from '../../src/modes/nftables/kernel/compare.ts';
+import type { LearnedElement } from '../../src/modes/nftables/kernel/machine.ts';
+import {
+  type MemorySet,
+  MemorySource,
+  type MemoryTable,
+} from '../../src/modes/nftables/kernel/memorySource.ts';
+import { lowerRule } from '../../src/modes/nftables/lower.ts';
+import { TABLE } from '../../src/modes/nftables/rules/names.ts';
+import { NFT_FAMILY } from '../../src/modes/nftables/rules/print.ts';
+import type { Element, TableSet } from '../../src/modes/nftables/rules/table.ts';
+import { listOf, specOf } from '../../src/modes/nftables/sets.ts';
+import type { WalkOutcome } from '../../src/modes/walk.ts';
+import { MessageWriter } from '../../src/netlink/codec.ts';
+import { decodeElements, elementsRequest, type SetElement } from '../../src/netlink/nftables/elements.ts';
+import { propertiesOf } from '../../src/netlink/nftables/setSpec.ts';
+import { decide, isLocal, type Packet } from '../../src/plan/decide.ts';
+import type { Plan } from '../../src/plan/types.ts';
+import type { KernelWriter } from '../../src/proxy/proxier.ts';
+import { mostLookups } from '../modes/nftables/rules/bound.ts';
+import { meaningOf } from '../modes/nftables/rules/cluster.ts';
+import { FakeNftKernel } from '../modes/nftables/rules/fakeKernel.ts';
+import { printWalk, printWay } from '../scenarios/expectations.ts';
+import { printRow, type Subject } from '../scenarios/packets.ts';
+import { NODE1, node1Addresses } from '../scenarios/scenario.ts';
+import { type Faults, faultyNft } from './faults.ts';
+import { MemorySide } from './memorySide.ts';
+import { nftMode, withoutLoopback } from './modes.ts';
+import type { Deed } from './node.ts';
+
+export class NftSide extends MemorySide {
+  readonly mechanism = 'nftables';
+  readonly kernel = new FakeNftKernel(this.family);
+
+  protected async open(nodeIps: () => readonly Ip[], faults: Faults): Promise<KernelWriter> {
+    return nftMode(faultyNft(this.kernel, faults), nodeIps, { clock: this.clock });
+  }
+
+  async reader(learned: readonly LearnedElement[] = []): Promise<NftReader> {
+    const { family, kernel } = this;
+    const nodeIps = withoutLoopback(node1Addresses(family));
+    const facts: KnownFacts = { masqueradeBit: 14, counters: true, nodeIps };
+    const source = new MemorySource(kernel.table ? [memoryTable(kernel, learned)] : []);
+    return new NftReader({ family, source, facts: () => facts });
+  }
+
+  async packets(rows: readonly Subject[], { plan }: { readonly plan: Plan }): Promise<readonly string[]> {
+    const reader = await this.reader();
+    const most = mostLookupsOf(this.kernel);
+    const seen: string[] = [];
+    for (const row of rows) seen.push(await this.#walked(row, plan, reader, most(row.packet)));
+    return seen;
+  }
+
+  /** In the words of the row. What cannot be said in them is wrong. */
+  async #walked(row: Subject, plan: Plan, reader: NftReader, most: number): Promise<string> {
+    const result = await reader.walk(row.packet, NODE1);
+    const excess = result.outcomes.find(({ lookups }) => lookups > most);
+    if (excess) return printRow(row, `${excess.lookups} lookups, more than ${most}`);
+    const decision = decide(plan, row.packet, NODE1);
+    const seconds = decision.verdict === 'pass' ? undefined : decision.servicePort.affinitySeconds;
+    for (const outcome of result.outcomes) {
+      if (outcome.learned.some(({ timeoutMs }) => timeoutMs !== (seconds ?? 0) * 1000))
+        return printRow(row, 'remembers its client for another time');
+      if (outcome.learned.length > 0 && !(await this.#isKept(row, outcome)))
+        return printRow(row, 'forgets its client');
+    }
+    return printWalk(row, result);
+  }
+
+  /** Whether a client that was sent to an endpoint once is sent there again, and nowhere else, and still remembered. */
+  async #isKept(row: Subject, first: WalkOutcome<LearnedElement>): Promise<boolean> {
+    const reader = await this.reader(first.learned);
+    const { outcomes } = await reader.walk(row.packet, NODE1);
+    const [only] = outcomes;
+    return (
+      outcomes.length === 1 && only?.learned.length === 1 && printWay(row, only) === printWay(row, first)
+    );
+  }
+
+  get state(): readonly string[] {
+    return meaningOf(this.kernel);
+  }
+
+  protected fresh(): MemorySide {
+    return new NftSide(this.family);
+  }
+
+  async perform(deed: Deed): Promise<boolean> {
+    const { kernel } = this;
+    switch (deed.kind) {
+      case 'flush':
+        if (kernel.table) kernel.tamper({ kind: 'deleteTable' });
+        return true;
+      case 'deleteHooks':
+        for (const { name, hook } of kernel.ruleset.chains)
+          if (hook) kernel.tamper({ kind: 'deleteChain', chain: name });
+        return true;
+      case 'deleteService':
+        for (const set of kernel.ruleset.sets) {
+          const elements = kernel.elements.filter(
+            (each) => each.set === set.name && each.key.address === deed.clusterIP,
+          );
+          if (elements.length > 0) kernel.tamper({ kind: 'deleteElements', set, elements });
+        }
+        return true;
+      case 'addOwnRules': // in a table of its own
+        return true;
+    }
+  }
+}
+
+/** How often a packet may ask the table. */
+function mostLookupsOf({ ruleset }: FakeNftKernel): (packet: Packet) => number {
+  const most = mostLookups(ruleset);
+  const rules = (name: string): number =>
+    ruleset.chains.find((chain) => chain.name === name)?.rules.length ?? 0;
+  const documented = 12 + rules('any') + rules('outside') + rules('remember');
+  // An address may be a service's and the node's: then both may be asked.
+  return ({ destination }) => (isLocal(destination, NODE1) ? most : Math.min(most, documented));
+}
+
+/** The table, as the bytes that a kernel would answer with. */
+function memoryTable({ table, family }: FakeNftKernel, learned: readonly LearnedElement[]): MemoryTable {
+  const { sets, chains } = table ?? { sets: new Map<string, never>(), chains: new Map<string, never>() };
+  return {
+    family: NFT_FAMILY[family],
+    table: TABLE,
+    isDormant: table?.isDormant ?? false,
+    chains: Array.from(chains, ([name, { hook, rules }]) => ({
+      name,
+      base: hook && { type: 'nat', hook: hook.point, priority: hook.priority, policy: 'accept' },
+      rules: rules.map((rule) => ({ expressions: lowerRule(rule, family) })),
+    })),
+    sets: Array.from(
+      sets.values(),
+      ({ set, elements }): MemorySet => ({
+        name: set.name,
+        ...propertiesOf(specOf(set, family)),
+        elements: [
+          ...encoded(set, [...elements.values()], family),
+          ...learned.filter((each) => each.set === set.name).map(({ key, data }) => ({ key, data })),
+        ],
+      }),
+    ),
+  };
+}
+
+function encoded(set: TableSet, elements: readonly Element[], family: Family): readonly SetElement[] {
+  const place = { family: NFT_FAMILY[family], table: TABLE, set: set.name };
+  return Array.from(listOf(set, elements, false).messages()).flatMap((bytes) => {
+    const writer = new MessageWriter();
+    elementsRequest('new elements', 0, place, bytes).payload(writer);
+    return decodeElements(writer.finish()).elements;
+  });
+}

@@ -1,0 +1,105 @@
+/** Each mode, with the settings of tests, on whatever kernel: in memory, in a namespace, in a guest. */
+import { type Family, type Ip, isLoopback } from '../../src/model/ip.ts';
+import { IptablesClient } from '../../src/modes/iptables/client.ts';
+import { IptablesReader } from '../../src/modes/iptables/inspect.ts';
+import type { KernelTables } from '../../src/modes/iptables/kernelTables.ts';
+import { IptablesProxier, type IptablesProxierOptions } from '../../src/modes/iptables/proxier.ts';
+import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
+import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
+import { IpvsProxier } from '../../src/modes/ipvs/proxier.ts';
+import { NftProxier } from '../../src/modes/nftables/proxier.ts';
+import type { CommandRunner } from '../../src/system/processes.ts';
+
+type NodeIps = () => readonly Ip[];
+export type Counters = NonNullable<IptablesProxierOptions['nfacct']>;
+
+/** Counters belong to a network namespace, and the test's is not always node1's. */
+export const NO_COUNTERS: Counters = { invalidDropped: false, localhostNodePorts: false };
+
+export const ALL_TABLES: KernelTables = {
+  names: new Set(['raw', 'mangle', 'nat', 'filter', 'security']),
+  notes: [],
+};
+
+export interface GivenIptables {
+  readonly client: IptablesClient;
+  readonly layout: LayoutName;
+  /** With loopback. */
+  readonly nodeIps: NodeIps;
+  readonly nfacct?: Counters;
+}
+
+export function iptablesMode({
+  client,
+  layout,
+  nodeIps,
+  nfacct = NO_COUNTERS,
+}: GivenIptables): IptablesProxier {
+  return new IptablesProxier({
+    client,
+    layout: LAYOUTS[layout],
+    masqueradeBit: 14,
+    addresses: nodeIps,
+    nfacct,
+    dropInvalid: true,
+  });
+}
+
+export function iptablesReader(
+  { client, layout, nodeIps, nfacct = NO_COUNTERS }: GivenIptables,
+  tables: () => KernelTables,
+  generation: () => number,
+): IptablesReader {
+  return new IptablesReader({
+    client,
+    layout,
+    settings: { masqueradeMark: 0x4000, randomFully: true, dropInvalid: true, nfacct },
+    addresses: nodeIps,
+    tables,
+    generation,
+    bridges: () => new Set(['cni0']),
+  });
+}
+
+export function openIptables(family: Family, runner: CommandRunner): Promise<IptablesClient> {
+  return IptablesClient.open({ family, variant: 'nft', runner });
+}
+
+export const IPVS_SETTINGS = { masqueradeBit: 14, scheduler: 'rr', excludeCIDRs: [] };
+
+type IpvsOptions = ConstructorParameters<typeof IpvsProxier>[0];
+
+export function ipvsMode(
+  options: Pick<IpvsOptions, 'client' | 'iptables' | 'clock'>,
+  nodeIps: NodeIps,
+): IpvsProxier {
+  return new IpvsProxier({
+    ...IPVS_SETTINGS,
+    ...options,
+    drainLimitMs: 0,
+    nodeIps: () => withoutLoopback(nodeIps()),
+    onDrainFailure: (error) => {
+      throw error;
+    },
+  });
+}
+
+type NftOptions = ConstructorParameters<typeof NftProxier>[0];
+
+export function nftMode(
+  client: NftOptions['client'],
+  nodeIps: NodeIps,
+  options: Partial<NftOptions> = {},
+): NftProxier {
+  return new NftProxier({
+    client,
+    masqueradeBit: 14,
+    counters: true,
+    nodeIps: () => withoutLoopback(nodeIps()),
+    ...options,
+  });
+}
+
+export function withoutLoopback(ips: readonly Ip[]): readonly Ip[] {
+  return ips.filter((each) => !isLoopback(each));
+}
