@@ -1,4 +1,4 @@
-/** What a start does when the API server has been asked: opens the mode, prepares the node, and serves. */
+/** What a start does when it has configuration, credentials and lock: opens the mode, prepares the node, and serves. */
 import { hasCapability, readProcessStatus } from '../modes/prerequisites/capabilities.ts';
 import { servedFamilies } from '../modes/familyState.ts';
 import { type Mode, openMode } from '../modes/mode.ts';
@@ -6,7 +6,7 @@ import { type CommandRunner, run } from '../system/processes.ts';
 import { Daemon, type DaemonOptions, type DaemonParts } from './daemon.ts';
 import { applyModeSysctls, type Postponed, prepareSystem, warnOfInconsistencies } from './preparation.ts';
 
-export type SourceParts = Pick<DaemonParts, 'opened' | 'registry' | 'own'>;
+type SourceParts = Pick<DaemonParts, 'opened' | 'registry' | 'own'>;
 
 export async function serveFrom(options: DaemonOptions, parts: SourceParts): Promise<number> {
   const { config, log, supervision } = options;

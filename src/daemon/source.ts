@@ -23,7 +23,6 @@ import { askForService } from './api/askForService.ts';
 import type { SocketAddress } from '../plan/view.ts';
 import { printSourceProblem, type Source } from '../sources/source.ts';
 import { systemClock } from '../time/systemClock.ts';
-import { wait } from '../time/wait.ts';
 import { VERSION } from '../version.ts';
 import { SourceHealth, type SourceMetrics } from './sourceHealth.ts';
 import { lookup } from 'node:dns/promises';
@@ -44,13 +43,8 @@ export interface OpenedSource {
   readonly unserved: (service: ObjectKey) => Promise<UnservedService | undefined>;
   /** File and line of an object, where there are files. */
   readonly locate?: (object: string) => string | undefined;
-  /** The source was started: resolves when its first request is on its way, or after a short while. */
-  asked(): Promise<void>;
   close(): Promise<void>;
 }
-
-/** A plugin may take seconds to give credentials; a start does not wait for it. */
-const ASKED_LIMIT_MS = 100;
 
 interface SourceOptions {
   readonly config: ValidConfig;
@@ -83,7 +77,6 @@ export async function openSource(options: SourceOptions): Promise<OpenedSource> 
     }),
     unserved: (service) => Promise.resolve(unservedInFiles(source, service)),
     locate: (object) => source.locate(object),
-    asked: () => Promise.resolve(),
     close: () => Promise.resolve(),
   };
 }
@@ -106,17 +99,10 @@ async function openApi(options: SourceOptions): Promise<OpenedSource> {
     onPluginCertificate: (pem) => rest.pluginCertificate(pem),
   });
   const health = new SourceHealth({ clock, now: systemTimestamps, log, metrics });
-  let onAsked = (): void => {};
-  const asked = new Promise<void>((resolve) => {
-    onAsked = resolve;
-  });
   const onDiagnostic = (diagnostic: ApiDiagnostic): void => {
     if (diagnostic.kind === 'request') return rest.requested(diagnostic);
     if (diagnostic.kind === 'answer') return rest.answered(diagnostic);
-    if (diagnostic.kind === 'transport') {
-      onAsked();
-      return rest.transportCreated();
-    }
+    if (diagnostic.kind === 'transport') return rest.transportCreated();
     if (diagnostic.kind === 'listEnded' && diagnostic.how === 'stream')
       rest.answered({
         method: 'GET',
@@ -162,11 +148,6 @@ async function openApi(options: SourceOptions): Promise<OpenedSource> {
       })),
     }),
     unserved: (service) => askForService(client, service),
-    asked: async () => {
-      await Promise.race([asked, wait(clock, ASKED_LIMIT_MS)]);
-      // One more turn of the event loop: the connection is being made.
-      await wait(clock, 0);
-    },
     close: () => {
       health.close();
       return client.close();

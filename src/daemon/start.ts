@@ -7,14 +7,12 @@ import { requireNetAdmin } from '../modes/prerequisites/capabilities.ts';
 import { type InstanceLock, takeInstanceLock } from '../system/instanceLock.ts';
 import { JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
 import { Registry } from '../telemetry/metrics/instruments.ts';
-import { systemClock } from '../time/systemClock.ts';
 import { VERSION } from '../version.ts';
 import type { DaemonOptions } from './daemon.ts';
 import { limitInlining } from './compiler.ts';
 import { limitMemory } from './memory.ts';
-import type { SourceParts } from './serve.ts';
+import { initialize, serveFrom } from './serve.ts';
 import { openSource } from './source.ts';
-import { EarlySource } from '../sources/earlySource.ts';
 
 /** The exit code. */
 export async function runDaemon(options: DaemonOptions): Promise<number> {
@@ -38,12 +36,12 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   supervision.doing('reading the credentials for the API server, or the manifests');
   const opened = await openSource({ config, nodeName, log, registry, metrics: own });
   try {
-    if (initOnly) return await (await servingPart()).initialize(options);
+    if (initOnly) return await initialize(options);
     requireNetAdmin();
     supervision.doing('waiting for the lock of this network namespace');
     const lock = await lockNode(options);
     try {
-      return await serve(options, { opened, registry, own });
+      return await serveFrom(options, { opened, registry, own });
     } finally {
       await lock.release();
     }
@@ -78,19 +76,4 @@ function lockNode({ config, nodeName, log, supervision }: DaemonOptions): Promis
     onWait: (holder) => log.warn(waits, { holder, seconds }),
     onImpostor: (holder) => log.warn(impostor, { holder }),
   });
-}
-
-/** Most of the program: it is read and compiled while the API server answers. */
-const servingPart = (): Promise<typeof import('./serve.ts')> => import('./serve.ts');
-
-/** The source is asked before the mode opens: the API server answers while the mode has the thread. */
-async function serve(options: DaemonOptions, parts: SourceParts): Promise<number> {
-  const source = new EarlySource(parts.opened.source, systemClock);
-  try {
-    await parts.opened.asked();
-    const { serveFrom } = await servingPart();
-    return await serveFrom(options, { ...parts, opened: { ...parts.opened, source } });
-  } finally {
-    await source.stop();
-  }
 }

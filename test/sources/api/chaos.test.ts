@@ -7,7 +7,6 @@ import {
   type TestApiServer,
 } from '../../support/apiServer/index.ts';
 import { resourceOfKind } from '../../support/apiServer/resources.ts';
-import type { FakeClock } from '../../time/fakeClock.ts';
 import { startHarness } from './harness.ts';
 import { node, SHOP, service, slice } from './objects.ts';
 
@@ -45,13 +44,6 @@ function changeOne(server: TestApiServer, pick: Pick): void {
       break;
     default:
       server.put(service(`s${index}`, { clusterIP: address, ports: [{ port: 1 + pick(100) }] }));
-  }
-}
-
-async function changeSome(server: TestApiServer, clock: FakeClock, pick: Pick): Promise<void> {
-  for (let changes = 0; changes < 20; changes++) {
-    changeOne(server, pick);
-    await clock.advance(pick(1000));
   }
 }
 
@@ -113,7 +105,6 @@ it.each(Array.from({ length: 12 }, (_, seed) => [seed]))('seed %i', async (seed)
     objects: SHOP,
     streamsLists: STREAMS[seed % STREAMS.length] ?? true,
     history: 20,
-    ...(seed % 4 === 3 && { listenAfter: (early, clock) => changeSome(early, clock, pick) }),
   });
   const { server } = harness;
   for (let round = 0; round < 40; round++) {

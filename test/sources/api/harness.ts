@@ -10,7 +10,6 @@ import type { EndpointSlice } from '../../../src/model/objects.ts';
 import { projectEndpointSlice } from '../../../src/model/project/endpointSlice.ts';
 import { projectNode } from '../../../src/model/project/node.ts';
 import { projectService } from '../../../src/model/project/service.ts';
-import { EarlySource } from '../../../src/sources/earlySource.ts';
 import { printSourceProblem, type Source } from '../../../src/sources/source.ts';
 import { MemoryNetwork } from '../../support/apiServer/memoryNetwork.ts';
 import type { FakeClock } from '../../time/fakeClock.ts';
@@ -65,8 +64,6 @@ export interface HarnessOptions extends Omit<ApiServerOptions, 'clock' | 'networ
   readonly away?: boolean;
   /** Faults from the beginning. */
   readonly faults?: readonly FaultRule[];
-  /** The source is started early: its listener takes what has come when this resolves. */
-  readonly listenAfter?: (server: TestApiServer, clock: FakeClock) => Promise<void>;
 }
 
 export async function startHarness(options: HarnessOptions = {}): Promise<Harness> {
@@ -78,8 +75,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   const access = (await options.access?.(server, clock)) ?? openAccess(server.url);
   if (options.away) await server.close();
   onTestFinished(() => server.close());
-  const listenAfter = options.listenAfter && (() => options.listenAfter?.(server, clock));
-  const started = await startSource(network, access, options, listenAfter);
+  const started = await startSource(network, access, options);
   const serverWorld = remembered(server);
   const settled: Harness['settled'] = async () => {
     const kinds = options.withServiceCIDRs ? 4 : 3;
@@ -106,7 +102,6 @@ export async function startSource(
     observe,
     onEvent,
   }: SourceOptions,
-  listenAfter?: () => Promise<void> | undefined,
 ): Promise<Started> {
   const { clock } = network;
   const diagnostics: ApiDiagnostic[] = [];
@@ -118,14 +113,12 @@ export async function startSource(
   const createDispatcher = network.createDispatcher.bind(network);
   const client = new ApiClient({ access, clock, rateLimit, onDiagnostic, encoding, createDispatcher });
   const random = seededRandom();
-  const direct = new ApiSource({ client, clock, nodeName: NODE, random, onDiagnostic, withServiceCIDRs });
-  const source: Source = listenAfter === undefined ? direct : new EarlySource(direct, clock);
+  const source = new ApiSource({ client, clock, nodeName: NODE, random, onDiagnostic, withServiceCIDRs });
   const { events, world, told, isSynced } = record(onEvent);
   onTestFinished(async () => {
     await source.stop().catch(() => undefined);
     await client.close();
   });
-  await listenAfter?.();
   await source.start(events);
   const until: Started['until'] = async (what, check) => {
     await network.quiet();

@@ -294,27 +294,3 @@ describe('an encoding', () => {
     expect(await listAgain(harness)).toEqual(CHANGED);
   });
 });
-
-describe('a listener that comes late', () => {
-  it('gets the last version of each object, then synced, then what changes', async () => {
-    const harness = await startHarness({
-      objects: [...SHOP, service('bad', { ports: 'http' })],
-      listenAfter: async (server, clock) => {
-        await clock.advance(10_000);
-        change(server);
-        await clock.advance(10_000);
-        server.delete('Service', 'shop/new');
-        await clock.advance(10_000);
-      },
-    });
-    const told = harness.told();
-    expect(told.slice(-2)).toEqual([
-      'API server: error: Service shop/bad: spec.ports is "http"; it is not served (expected a list)',
-      'synced',
-    ]);
-    const added = told.filter((line) => line.startsWith('+')).sort();
-    expect(added).toEqual(AT_FIRST.filter((line) => /^\+.*(?:web|node)/.test(line)));
-    harness.server.put(service('new', { clusterIP: '10.96.0.20' }));
-    await harness.until('it is there', () => harness.world.has('Service shop/new'));
-  });
-});
