@@ -80,7 +80,7 @@ interface Special {
 type Case = string | Special;
 
 function check(title: string, lacks: Lacks, columns: number | undefined, ...flags: readonly string[]): Case {
-  const options = { families: FAMILIES, output: 'text', columns };
+  const options = { families: FAMILIES, output: title.endsWith('JSON') ? 'json' : 'text', columns };
   const machine = fakeMachine(lacks);
   const run = () => captured((output) => checkCommand(valid(fromFlags(...flags)), output, options, machine));
   return { title: `junction check ${flags.join(' ')} (${title})`, run };
@@ -154,6 +154,8 @@ const CASES: Readonly<Record<CommandName, readonly Case[]>> = {
   check: [
     check('everything is there', {}, undefined, '--proxy-mode=iptables'),
     check('two modules are not', { modules: ['ip_vs', 'dummy'] }, 80, '--proxy-mode=ipvs'),
+    check('a nicety is not', { iptables: { refuses: ['-m recent'] } }, 120, '--iptables-layout=classic'),
+    check('no capability, as JSON', { capabilities: '0' }, undefined, '--proxy-mode=nftables'),
     'junction check --proxy-mode userspace',
   ],
   cleanup: [

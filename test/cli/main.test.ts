@@ -1,7 +1,6 @@
-/** The command line: help, mistakes with their cures, and what `junction plan` prints for iptables. Whole outputs: golden/*.txt. */
+/** The command line: help, and mistakes with their cures. Whole outputs: golden/*.txt. */
 import { describe, expect, test } from 'vitest';
 import { COMMANDS } from '../../src/cli/commands.ts';
-import { applyRestore } from '../modes/iptables/rules/restore.ts';
 import { useFiles } from './files.ts';
 import { junction } from './junction.ts';
 
@@ -75,6 +74,12 @@ describe('a mistake', () => {
   test.each<readonly [readonly string[], number, RegExp]>([
     [['plan', '--manifests', BROKEN], 1, /broken\.yaml:\d+: .*70000/],
     [['plan', '--kubeconfig', '/nowhere'], 1, /^junction: kubeconfig \/nowhere: .* \(KUBECONFIG_[A-Z]+\)\n/],
+    [['plan', '--kubeconfig', '~/.kube/config'], 1, /no such file.*\n {2}what to do: A shell replaces ~/],
+    [
+      ['plan', '--kubeconfig', '/dev/null'],
+      1,
+      /current-context is not set.*\n {2}what to do: It has no contexts at all/,
+    ],
     [['plan'], 2, /--manifests and --kubeconfig are missing/],
     [['plan', '--manifests', SHOP, '--family=ipv7'], 2, /ipv7.*--family/],
     [['plan', '--manifests', SHOP, '--oom-score-adj=1'], 2, /--oom-score-adj has no effect on this command/],
@@ -101,25 +106,4 @@ test('a file is for the proxy, so all of it is taken', async () => {
 test('--version=raw is junction version', async () => {
   expect(await junction('--version=raw')).toEqual(await junction('version'));
   expect((await junction('--version')).out).toMatch(/^Junction v[\d.]+\n$/);
-});
-
-describe('rules of the iptables mode', () => {
-  const plan = (...flags: readonly string[]) => junction('plan', '--manifests', SHOP, ...flags);
-
-  test.each(['current', 'classic'])('iptables-restore takes them, in the layout %s', async (layout) => {
-    const { out } = await plan(`--iptables-layout=${layout}`);
-    const [head, ...parts] = out.split(/^(?=# IPv)/m);
-    expect(head).toMatch(/^Two families, two programs: .*--family/);
-    expect(parts.map((part) => part.split('\n')[0])).toEqual([
-      `# IPv4, layout ${layout}, for: iptables-restore --noflush`,
-      `# IPv6, layout ${layout}, for: ip6tables-restore --noflush`,
-    ]);
-    for (const part of parts) expect(applyRestore(new Map(), part).get('nat')?.size).toBeGreaterThan(4);
-  });
-
-  test('with another bit, and everybody masqueraded', async () => {
-    const { out } = await plan('--family=ipv4', '--iptables-masquerade-bit=31', '--masquerade-all');
-    expect(out).toContain('-j MARK --or-mark 0x80000000');
-    expect(out).toContain('--dport 80 -j KUBE-MARK-MASQ');
-  });
 });

@@ -1,12 +1,11 @@
 /** The program itself, at the end of pipes and files that do not take everything at once, or nothing at all. */
-import { spawn } from 'node:child_process';
-import { openSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { JUNCTION } from '../support/programs.ts';
 import { useFiles } from './files.ts';
+import { junction } from './junction.ts';
 
-const JUNCTION = fileURLToPath(new URL('../../bin/junction', import.meta.url));
 const file = useFiles();
 
 const MANY = file(
@@ -29,56 +28,43 @@ const SHOP = file(
 );
 const TORN = file('torn.yaml', 'kind: Service\n  metadata: [\n');
 
-interface Ended {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
+const PLAN = ['plan', '--manifests', MANY, '--output', 'json'];
 
-async function junction(args: readonly string[], reader: 'patient' | 'slow' | 'leaves'): Promise<Ended> {
-  const child = spawn(process.execPath, [JUNCTION, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
-  let out = '';
+async function ended(child: ChildProcess): Promise<readonly [code: unknown, err: string]> {
   let err = '';
-  child.stderr.on('data', (text: Buffer) => (err += text.toString()));
-  if (reader === 'leaves') child.stdout.once('data', () => child.stdout.destroy());
-  else {
-    if (reader === 'slow') await sleep(1500);
-    for await (const text of child.stdout) {
-      out += String(text);
-      if (reader === 'slow') await sleep(20);
-    }
-  }
-  return { code: await ended, out, err };
+  child.stderr?.on('data', (chunk: Buffer) => (err += chunk.toString()));
+  return [await new Promise((resolve) => child.once('close', resolve)), err];
 }
 
 describe('what a command prints', () => {
-  const json = ['plan', '--manifests', MANY, '--output', 'json'];
-
-  test.each(['patient', 'slow'] as const)('arrives whole at a reader who is %s', async (reader) => {
-    const { code, out } = await junction(json, reader);
-    expect(code).toBe(0);
-    const { families } = JSON.parse(out) as { families: { servicePorts: unknown[] }[] };
-    expect(families[0]?.servicePorts).toHaveLength(400);
+  test('arrives whole at a reader who is slow', async () => {
+    const child = spawn(process.execPath, [JUNCTION, ...PLAN]);
+    const end = ended(child);
+    let out = '';
+    // A piece at a time, and none before the program had to wait.
+    await new Promise((resolve) => child.stdout.once('readable', resolve));
+    for await (const chunk of child.stdout) {
+      out += String(chunk);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    expect(await end).toEqual([0, '']);
+    expect(JSON.parse(out)).toMatchObject({ families: [{ servicePorts: { length: 400 } }, {}] });
   });
 
   test('to a reader who leaves: not 0, and nothing to say about it', async () => {
-    const { code, err } = await junction(json, 'leaves');
-    expect({ code, err }).toEqual({ code: 1, err: '' });
+    const child = spawn(process.execPath, [JUNCTION, ...PLAN]);
+    child.stdout.once('data', () => child.stdout.destroy());
+    expect(await ended(child)).toEqual([1, '']);
   });
 
-  test.each([json, ['plan', '--manifests', SHOP], ['--help'], ['plan', '--help'], ['--version']])(
-    'to a full disk: %j',
-    async (...args) => {
-      const full = openSync('/dev/full', 'w');
-      const child = spawn(process.execPath, [JUNCTION, ...args], { stdio: ['ignore', full, 'pipe'] });
-      let err = '';
-      child.stderr?.on('data', (text: Buffer) => (err += text.toString()));
-      const code = await new Promise((resolve) => child.once('close', resolve));
-      expect(code).toBe(1);
-      expect(err).toMatch(/^junction: cannot write to standard output: .*ENOSPC/m);
-    },
-  );
+  test.each([[PLAN], [['plan', '--help']]])('to a full disk: %j', async (args) => {
+    const full = openSync('/dev/full', 'w');
+    onTestFinished(() => closeSync(full));
+    const child = spawn(process.execPath, [JUNCTION, ...args], { stdio: ['ignore', full, 'pipe'] });
+    const [code, err] = await ended(child);
+    expect(code).toBe(1);
+    expect(err).toMatch(/^junction: cannot write to standard output: .*ENOSPC/m);
+  });
 });
 
 describe('a plan of what cannot be read', () => {
@@ -90,7 +76,7 @@ describe('a plan of what cannot be read', () => {
   test.each(cases)('%s: nothing', async (_, paths) => {
     for (const output of ['text', 'table', 'json']) {
       const manifests = paths.flatMap((path) => ['--manifests', path]);
-      const { code, out, err } = await junction(['plan', ...manifests, '--output', output], 'patient');
+      const { code, out, err } = await junction('plan', ...manifests, '--output', output);
       expect({ code, out }).toEqual({ code: 1, out: '' });
       expect(err).toMatch(/: error: [^]*above, so nothing is planned\n$/);
     }
@@ -98,8 +84,8 @@ describe('a plan of what cannot be read', () => {
 
   test('an object that cannot be used: no rules, but a table of the others', async () => {
     const args = ['plan', '--manifests', SHOP, '--manifests', BROKEN];
-    expect(await junction(args, 'patient')).toMatchObject({ code: 1, out: '' });
-    const { code, out } = await junction([...args, '--output', 'table'], 'patient');
+    expect(await junction(...args)).toMatchObject({ code: 1, out: '' });
+    const { code, out } = await junction(...args, '--output', 'table');
     expect(code).toBe(1);
     expect(out).toContain('10.0.0.1:80');
   });
