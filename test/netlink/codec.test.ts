@@ -5,13 +5,12 @@ import { isJunctionError } from '../../src/errors.ts';
 import { type Cidr, type Ip, parseCidr, parseIp } from '../../src/model/ip.ts';
 import { MessageWriter, decodeErrno, decodeMessages } from '../../src/netlink/codec.ts';
 import { decodeFlow } from '../../src/netlink/conntrack.ts';
-import { decodeFamilyId } from '../../src/netlink/genetlink.ts';
-import { type IpsetEntry, type IpsetType, decodeRevision, writeEntry } from '../../src/netlink/ipset.ts';
+import { type IpsetEntry, type IpsetType, writeEntry } from '../../src/netlink/ipset.ts';
 import { decodeDestination, decodeService } from '../../src/netlink/ipvs.ts';
 import { u16be, u32, u32be, u64be, u8 } from '../../src/netlink/kinds.ts';
-import { decodeAddress, decodeLink } from '../../src/netlink/rtnetlink.ts';
+import { decodeAddress } from '../../src/netlink/rtnetlink.ts';
 import { requestHex, unhex } from '../system/support/bytes.ts';
-import { decodeAttributes, decodeU32be, decodeU64be } from './support/attributes.ts';
+import { decodeAttributes } from './support/attributes.ts';
 import { FLOW } from './support/golden.ts';
 import { decodeEntry, decodeIpset } from './support/readers.ts';
 
@@ -117,35 +116,17 @@ describe('bounds', () => {
       'a message longer than the datagram',
       () => decodeMessages(unhex('18000000 02000000 00000000 00000000')),
     ],
-    ['a message shorter than its header', () => decodeMessages(unhex('08000000 02000000 00000000 00000000'))],
     ['an attribute longer than its message', () => decodeAttributes(unhex('09000100 00000000'))],
-    ['an attribute shorter than its header', () => decodeAttributes(unhex('03000100'))],
     ['a stub of an attribute', () => decodeAttributes(unhex('0400'))],
     ['a short error', () => decodeErrno(unhex('0000'))],
-    ['a short number', () => decodeU32be(unhex('000000'))],
-    ['a short big number', () => decodeU64be(unhex('00000000'))],
     [
       'an attribute that is too long to write',
       () => new MessageWriter().attribute(1, new Uint8Array(0x10000)),
     ],
-    ['a link without a name', () => decodeLink(new Uint8Array(16))],
-    ['an address of a link without one', () => decodeAddress(unhex('02200000 07000000'))],
-    [
-      'an IPv4 address of a link of 16 bytes',
-      () => decodeAddress(unhex(`02200000 07000000 14000100 ${'00'.repeat(16)}`)),
-    ],
-    ['an entry without an address', entry('hash:ip', '')],
     ['an entry with an address of neither family', entry('hash:ip', '0c000180 08000340 0a000001')],
-    ['an entry with a short address', entry('hash:ip', '0a000180 06000140 0a000000')],
-    ['an entry without a port', entry('hash:ip,port', `${address} 05000700 06000000`)],
-    ['an entry without a protocol', entry('hash:ip,port', `${address} 06000440 00500000`)],
     [
       'an entry with a protocol of no service',
       entry('hash:ip,port', `${address} 06000440 00500000 05000700 01000000`),
-    ],
-    [
-      'an entry without a second address',
-      entry('hash:ip,port,ip', `${address} 06000440 00500000 05000700 06000000`),
     ],
     [
       'an entry with a prefix that is too long',
@@ -156,8 +137,6 @@ describe('bounds', () => {
     ],
     ['an entry with a port of four bytes', entry('bitmap:port', '08000440 00000050')],
     ['entries before their set', () => decodeIpset([{ payload: unhex('02000000 06000200 41000000') }])],
-    ['a type of set without a revision', () => decodeRevision(unhex('02000000'))],
-    ['a virtual server without attributes', () => decodeService(unhex('01010000'))],
     ['a virtual server without a scheduler', () => decodeService(unhex(`01010000 30000180 ${SERVICE_KEY}`))],
     [
       'a netmask with holes',
@@ -175,7 +154,6 @@ describe('bounds', () => {
             06000200 1f900000 08000700 02000000 08000800 05000000`),
         ),
     ],
-    ['a family without a number', () => decodeFamilyId(unhex('01020000'))],
   ])('%s is refused', (_, act) => {
     expect(act).toThrow(expect.objectContaining({ code: 'NETLINK_MALFORMED' }));
   });

@@ -26,8 +26,6 @@ interface ApiClientOptions {
   readonly onDiagnostic?: OnDiagnostic | undefined;
   /** Asked for in lists and watches; JSON unless given. */
   readonly encoding?: Encoding | undefined;
-  /** Milliseconds since the epoch. */
-  readonly wallTime?: (() => number) | undefined;
   /** TCP and TLS unless given. */
   readonly createDispatcher?: CreateDispatcher | undefined;
 }
@@ -208,7 +206,7 @@ export class ApiClient {
   async failureOf({ status, retryAfter, body, encoding }: ApiResponse, what: string): Promise<ApiFailure> {
     const bytes = await readBytes(body).catch(() => Buffer.alloc(0));
     const raw = encoding === 'protobuf' ? decodeStatus(bytes) : parseStatus(bytes.toString('utf8'));
-    const retryAfterMs = readRetryAfter(retryAfter, this.#options.wallTime ?? Date.now);
+    const retryAfterMs = readRetryAfter(retryAfter, Date.now);
     return failureOfStatus(raw, status, what, retryAfterMs);
   }
 

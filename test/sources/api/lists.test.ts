@@ -112,12 +112,6 @@ it.each<[string, RequestKind, Fault, readonly (readonly [string, number])[]]>([
     status(429, { details: { retryAfterSeconds: 3e6 } }),
     [['busy', 60_000]],
   ],
-  [
-    'a minute where it asks for more than there is',
-    'list',
-    status(503, { details: { retryAfterSeconds: 1e300 } }),
-    [['serverError', 60_000]],
-  ],
   ['a second, where it breaks off', 'list', { ...CUT, clean: true }, [['malformed', 0]]],
   ['a second, in the middle', 'list', { ...CUT, clean: false }, [['unreachable', 0]]],
   // The next list is allowed twice as long.
@@ -272,7 +266,6 @@ describe('an encoding', () => {
 
   it.each([
     ['is protobuf, where the server has it', { streamsLists: true, withServiceCIDRs: true }],
-    ['is protobuf, in pages too', { streamsLists: false, withServiceCIDRs: true }],
     ['is JSON, where the server has nothing else', { hasProtobuf: false }],
   ] as const)('%s', async (_, options) => {
     const harness = await settled(options);

@@ -1,7 +1,7 @@
 /** The whole source against a server that asks who comes, over TLS. */
 import { expect, it } from 'vitest';
-import { certificate, privateKey } from '../../support/apiServer/index.ts';
-import { base64, Machine } from './credentials/machine.ts';
+import { certificate } from '../../support/apiServer/index.ts';
+import { Machine } from './credentials/machine.ts';
 import { type Harness, type HarnessOptions, startHarness } from './harness.ts';
 import { SHOP, service } from './objects.ts';
 
@@ -33,16 +33,6 @@ async function start(
     );
   return { ...harness, files: known, refusals };
 }
-
-it('a client certificate', async () => {
-  const user = {
-    'client-certificate-data': base64(certificate('client')),
-    'client-key-data': base64(privateKey('client')),
-  };
-  const harness = await start(user, {}, { clientCertificates: true });
-  await harness.settled();
-  expect(harness.server.log.every(({ headers }) => headers.authorization === undefined)).toBe(true);
-});
 
 it('a token that rotates while watches are open', async () => {
   const harness = await start({ tokenFile: TOKEN }, { [TOKEN]: 'first' }, { tokens: ['first'] });

@@ -289,6 +289,23 @@ describe('a server that is away', () => {
     expect([...harness.told()].sort()).toEqual(CHANGED);
     expect(probesOf(harness) - before).toBeLessThanOrEqual(4);
   });
+
+  it('every other time is no reason to ask it each time that it is back', async () => {
+    const harness = await started();
+    const { server } = harness;
+    const fault = status(503);
+    const before = server.log.filter(({ kind }) => kind !== 'other').length;
+    server.dropConnections();
+    for (let second = 0; second < 120; second++) {
+      server.faults.clear();
+      if (second % 4 < 2) server.faults.add({ on: 'any', fault, times: ALWAYS });
+      else server.faults.add({ on: 'watch', fault, times: ALWAYS });
+      await harness.pass(1000);
+    }
+    const asked = server.log.filter(({ kind }) => kind !== 'other').length - before;
+    // A return in ten seconds at most, and what a back-off that begins anew allows until the next.
+    expect(asked).toBeLessThanOrEqual(3 * 12 * 4);
+  });
 });
 
 describe('objects', () => {

@@ -16,7 +16,6 @@ function objects(text: string): readonly string[] {
   return [...services, ...slices, ...nodes].map(({ name }) => name);
 }
 
-const LABEL = 'at most 63 lower-case letters, digits and "-", with a letter or digit at both ends';
 const SUBDOMAIN =
   'at most 253 lower-case letters, digits, "-" and ".", with a letter or digit around each "."';
 const PORT = 'a whole number from 1 to 65535';
@@ -32,16 +31,6 @@ describe('a problem is told with the line of its object, the object, the field a
       `# first\n${WEB}spec:\n  clusterIP: 10.0.0.1\n  ports:\n    - port: 70000\n`,
       [`2: error: Service default/web: spec.ports[0].port 70000 is out of range (expected ${PORT})`],
     ],
-    [
-      'without a name',
-      'kind: Service\nmetadata:\n  namespace: shop\nspec: {clusterIP: 10.0.0.1, ports: [{port: 80}]}\n',
-      [`1: error: Service: metadata.name is missing (expected ${LABEL})`],
-    ],
-    [
-      'the third document',
-      '# one\n---\n# two\n\n---\nkind: Service\nmetadata: {name: Web}\n',
-      [`6: error: Service: metadata.name "Web" is not a valid name (expected ${LABEL})`],
-    ],
     ['Windows line ends', 'kind: Node\r\nmetadata:\r\n  name: n\r\n---\r\nkind: 7\r\n', [`5: ${NO_OBJECT}`]],
     [
       'an item of a list',
@@ -53,19 +42,6 @@ describe('a problem is told with the line of its object, the object, the field a
       '{"kind": "List", "x": ["}"],\n "items": [\n{"kind": "Node", "metadata": {"name": "N"}}]}',
       [`3: error: Node: metadata.name "N" is not a valid name (expected ${SUBDOMAIN})`],
     ],
-    [
-      'a part that is left out',
-      'kind: EndpointSlice\nmetadata: {name: a, labels: {kubernetes.io/service-name: a}}\naddressType: IPv4\nendpoints:\n- addresses: [x]\n',
-      [
-        '1: warning: EndpointSlice default/a: endpoints[0].addresses[0] "x" is not an IP address (expected an IP address)',
-      ],
-    ],
-    [
-      'a syntax error',
-      'kind: Node\nmetadata: {name: n\nspec: {}\n',
-      ['3: error: Flow map in block collection must be sufficiently indented and end with a }'],
-    ],
-    ['a tab', 'kind: Node\nmetadata:\n\tname: n\n', ['3: error: Tabs are not allowed as indentation']],
     [
       'two objects in one document',
       'apiVersion: v1\nkind: Service\napiVersion: v1\nkind: Node\n',
@@ -94,18 +70,6 @@ describe('a problem is told with the line of its object, the object, the field a
       'a list in a list',
       'kind: List\nitems: [{kind: List}]\n',
       ['2: error: this is a list inside a list (expected the objects themselves)'],
-    ],
-    [
-      'the beta API',
-      'apiVersion: discovery.k8s.io/v1beta1\nkind: EndpointSlice\nmetadata: {name: a}\n',
-      [
-        '1: error: EndpointSlice default/a: apiVersion "discovery.k8s.io/v1beta1" is not served (expected discovery.k8s.io/v1)',
-      ],
-    ],
-    [
-      'a version that no Service has',
-      'apiVersion: v2\nkind: Service\nmetadata: {name: web}\n',
-      ['1: error: Service default/web: apiVersion "v2" is not served (expected v1)'],
     ],
     [
       'the same object twice',
@@ -149,18 +113,8 @@ describe('nothing is told of', () => {
       ['a', 'b', 'c'],
     ],
     [
-      'one anchor that is used often',
-      `x: &x [1]\ny: [${'*x, '.repeat(90)}]\nkind: Node\nmetadata: {name: n}\n`,
-      ['n'],
-    ],
-    [
       'ServiceList',
       'kind: ServiceList\napiVersion: v1\nitems: [{metadata: {name: a}, spec: {clusterIP: 10.0.0.1, ports: [{port: 1}]}}]\n',
-      ['a'],
-    ],
-    [
-      'EndpointSliceList',
-      'kind: EndpointSliceList\napiVersion: discovery.k8s.io/v1\nitems: [{metadata: {name: a, labels: {kubernetes.io/service-name: a}}, addressType: IPv4}]\n',
       ['a'],
     ],
     [
@@ -168,7 +122,6 @@ describe('nothing is told of', () => {
       'kind: EndpointsList\napiVersion: v1\nitems: [{metadata: {name: a}, subsets: [{addresses: [{ip: 10.0.0.1}]}]}]\n',
       ['endpoints-a-0-ipv4'],
     ],
-    ['NodeList', 'kind: NodeList\napiVersion: v1\nitems: [{metadata: {name: a}}]\n', ['a']],
     ['a headless service', `${WEB}spec: {clusterIP: None, ports: [{port: 80}]}\n`, []],
     [
       'a List of several kinds',
