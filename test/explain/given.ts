@@ -77,6 +77,25 @@ export function clusterOf(
   return subjectOf({ manifests, settings: view, host: NODE1, ...more }, facts);
 }
 
+/** The same, whose kernel is read so. */
+export function readBy(
+  subject: Subject,
+  reader: Pick<KernelReader, 'walk'> & Partial<KernelReader>,
+): Subject {
+  const kernel: KernelReader = {
+    compare: () => Promise.resolve([]),
+    dump: () => Promise.resolve(undefined),
+    ...reader,
+  };
+  return { ...subject, families: subject.families.map((family) => ({ ...family, kernel })) };
+}
+
+/** The same, of which the kernel has refused this. */
+export function refusing(subject: Subject, servicePort: string, error = 'ENOSPC'): Subject {
+  const refused = new Map([[servicePort, error]]);
+  return { ...subject, families: subject.families.map((family) => ({ ...family, refused })) };
+}
+
 interface ClusterOptions extends Partial<Pick<Given, 'mode' | 'layout' | 'capacity' | 'host'>> {
   readonly settings?: ScenarioSettings;
 }
