@@ -11,7 +11,7 @@ const NEARLY_FULL = 0.8;
 type ConntrackStatistics = ReadonlyMap<string, number>;
 
 /** A line of names, then a line of hexadecimal numbers for each processor. `entries` is the same number in each. */
-export function parseConntrackStatistics(text: string): ConntrackStatistics {
+function parseConntrackStatistics(text: string): ConntrackStatistics {
   const [header = '', ...rows] = text.trim().split('\n');
   const names = header.trim().split(/\s+/);
   const sums = new Map<string, number>();

@@ -16,13 +16,12 @@ import type { GroupFindings } from './group.ts';
 /** `silent`: no answer within the limit; of UDP, that says nothing. */
 type LegResult = 'answered' | 'refused' | 'unreachable' | 'silent';
 
-export type Dial = (ip: Ip, port: number, protocol: Protocol, limitMs: number) => Promise<LegResult>;
+type Dial = (ip: Ip, port: number, protocol: Protocol, limitMs: number) => Promise<LegResult>;
 
 export interface ProbeOptions {
   /** `namespace/name`; unset: a sample of all. */
   readonly service?: string | undefined;
   readonly limitMs: number;
-  readonly dial?: Dial;
 }
 
 const MOST_PORTS = 30;
@@ -38,9 +37,9 @@ interface Leg {
 export async function probe(
   group: GroupFindings,
   families: readonly FamilySubject[],
-  { service, limitMs, dial = dialOnce }: ProbeOptions,
+  { service, limitMs }: ProbeOptions,
 ): Promise<void> {
-  const dialAll = bounded(dial, MOST_AT_ONCE);
+  const dialAll = bounded(dialOnce, MOST_AT_ONCE);
   for (const family of families) {
     const ports = sample(family, service);
     await Promise.all(

@@ -188,7 +188,7 @@ async function asymmetricLinks(
 }
 
 /** The file has a line of names, then a line of numbers, for each protocol. */
-export function reversePathDrops(netstat: string): number {
+function reversePathDrops(netstat: string): number {
   const [names = [], values = []] = netstat
     .split('\n')
     .filter((line) => line.startsWith('TcpExt:'))

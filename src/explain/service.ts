@@ -108,7 +108,7 @@ function withFewOutcomes(packet: PacketExplanation): PacketExplanation {
 }
 
 /** One of each source class; where source ranges count, one from within them too. */
-export function samplesOf(
+function samplesOf(
   family: FamilySubject,
   { protocol }: Pick<ServicePort, 'protocol'>,
   frontend: Frontend,
