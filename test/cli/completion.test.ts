@@ -59,32 +59,21 @@ describe('the words', () => {
   const socket = ['--api-socket', stub.socket];
 
   test.each([
-    [
-      ['services', ''],
-      ['bank/db', 'shop/api', 'shop/web'],
-    ],
-    [['services', 'shop/w'], ['shop/web']],
-    [['services', 'w', '-n', 'shop'], ['web']],
-    [['services', '', '--namespace=bank'], ['db']],
-    [['services', '', '--namespace', '=', 'bank'], ['db']],
-    [
-      ['destinations', ''],
-      ['svc/bank/db', 'svc/shop/api', 'svc/shop/web'],
-    ],
-    [
-      ['destinations', 'svc/shop/'],
-      ['svc/shop/api', 'svc/shop/web'],
-    ],
-    [['destinations', '10.'], []],
-    [
-      ['sources', ''],
-      ['node', 'outside', 'pod/'],
-    ],
-    [['nodes', 'node2'], ['node2']],
-    [['namespaces', 's'], ['shop']],
-    [['colours', ''], []],
-    [[], []],
-  ])('%j: %j', async (words, expected) => expect(await complete(...words, ...socket)).toEqual(expected));
+    ['services|', 'bank/db shop/api shop/web'],
+    ['services|shop/w', 'shop/web'],
+    ['services|w|-n|shop', 'web'],
+    ['services||--namespace=bank', 'db'],
+    ['services||--namespace|=|bank', 'db'],
+    ['destinations|', 'svc/bank/db svc/shop/api svc/shop/web'],
+    ['destinations|svc/shop/', 'svc/shop/api svc/shop/web'],
+    ['destinations|10.', ''],
+    ['sources|', 'node outside pod/'],
+    ['nodes|node2', 'node2'],
+    ['namespaces|s', 'shop'],
+    ['colours|', ''],
+  ])('%s: %s', async (words, expected) =>
+    expect((await complete(...words.split('|'), ...socket)).join(' ')).toBe(expected),
+  );
 
   test('none where no proxy runs, and none that a shell would obey', async () => {
     expect(await complete('services', '', '--api-socket', '/nowhere')).toEqual([]);
@@ -98,31 +87,15 @@ describe('the words', () => {
   });
 });
 
-describe('bash', () => {
-  test.each([
-    [
-      ['explain', '--api-socket', stub.socket, 'shop/'],
-      ['shop/api', 'shop/web'],
-    ],
-    [['endpoints', '--api-socket', '=', stub.socket, 'b'], ['bank/db']],
-    [
-      ['services', '--api-socket', stub.socket, '-n', ''],
-      ['bank', 'shop'],
-    ],
-    [['explain', '--api-socket', stub.socket, '-n', 'shop', 'w'], ['web']],
-    [['explain', '--api-socket', stub.socket, '--to', 'svc/b'], ['svc/bank/db']],
-    [['explain', '--from', 'o'], ['outside']],
-    [
-      ['plan', '--api-socket', stub.socket, '--hostname-override', ''],
-      ['node1', 'node2'],
-    ],
-    [['explain', '--api-socket', '/nowhere', ''], []],
-    [
-      ['explain', '-o', ''],
-      ['table', 'wide', 'json', 'yaml'],
-    ],
-    [['watch', '--o'], ['--output']],
-  ])('%j: %j', async (words, expected) => expect(await bash(...words)).toEqual(expected));
+test.each([
+  [`explain|--api-socket|${stub.socket}|shop/`, 'shop/api shop/web'],
+  [`endpoints|--api-socket|=|${stub.socket}|b`, 'bank/db'],
+  [`services|--api-socket|${stub.socket}|-n|`, 'bank shop'],
+  [`explain|--api-socket|${stub.socket}|--to|svc/b`, 'svc/bank/db'],
+  ['explain|--from|o', 'outside'],
+  ['explain|--api-socket|/nowhere|', ''],
+])('bash: %s: %s', async (words, expected) => {
+  expect((await bash(...words.split('|'))).join(' ')).toBe(expected);
 });
 
 /** Says so where the shell is not installed. */
@@ -160,12 +133,12 @@ describe('fish', () => {
     return offered.map((each) => each.split('\t')[0] ?? '');
   };
 
-  test.each([
-    [`junction explain --api-socket ${stub.socket} shop/`, ['shop/api', 'shop/web']],
-    [`junction services --api-socket ${stub.socket} -n s`, ['shop']],
-    [`junction explain --api-socket ${stub.socket} --to svc/b`, ['svc/bank/db']],
-    ['junction explain --output y', ['yaml']],
-  ])('%s', async (line, expected) => expect(await fish(line)).toEqual(expected));
+  test('names, and values of flags', async () => {
+    const socket = `--api-socket ${stub.socket}`;
+    expect(await fish(`junction explain ${socket} shop/`)).toEqual(['shop/api', 'shop/web']);
+    expect(await fish(`junction services ${socket} -n s`)).toEqual(['shop']);
+    expect(await fish('junction explain --output y')).toEqual(['yaml']);
+  });
 });
 
 test.each(SHELLS)('%s knows every command and flag that people should use', async (shell) => {

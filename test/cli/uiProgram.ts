@@ -1,32 +1,13 @@
 /** `junction ui` as a program, and a browser's questions to it. */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { onTestFinished } from 'vitest';
+import { JUNCTION } from '../support/programs.ts';
+import { Program } from './program.ts';
 
-const PROGRAM = new URL('../../bin/junction', import.meta.url).pathname;
-
-export class UiProgram {
-  readonly child: ChildProcess;
-  readonly ended: Promise<number | null>;
-  out = '';
-  err = '';
-
-  constructor(args: readonly string[], input?: string, env: NodeJS.ProcessEnv = process.env) {
-    this.child = spawn(process.execPath, [PROGRAM, 'ui', ...args], { stdio: ['pipe', 'pipe', 'pipe'], env });
-    this.child.stdin?.end(input);
-    this.child.stdout?.on('data', (chunk: Buffer) => void (this.out += chunk.toString()));
-    this.child.stderr?.on('data', (chunk: Buffer) => void (this.err += chunk.toString()));
-    this.ended = new Promise((resolve) => this.child.once('close', resolve));
-    onTestFinished(async () => {
-      this.child.kill('SIGKILL');
-      await this.ended;
-    });
-  }
-
+export class UiProgram extends Program {
   /** Resolves when it serves. */
   static async serving(args: readonly string[], input?: string, env?: NodeJS.ProcessEnv): Promise<UiProgram> {
-    const program = new UiProgram(args, input, env);
-    const code = await Promise.race([program.ended, program.#printed()]);
-    if (code !== undefined) throw new Error(`it ended with ${code}: ${program.out}${program.err}`);
+    const program = new UiProgram([process.execPath, JUNCTION, 'ui', ...args], input, env);
+    await program.until(() => program.out.split('\n').length > 2);
     return program;
   }
 
@@ -50,12 +31,6 @@ export class UiProgram {
     const response = await this.ask('/v1/watch?format=events', { signal: stopped.signal });
     if (!response.body) throw new Error('the stream has no body');
     return eventsOf(response.body.pipeThrough(new TextDecoderStream()));
-  }
-
-  #printed(): Promise<undefined> {
-    return new Promise((resolve) => {
-      this.child.stdout?.on('data', () => this.out.split('\n').length > 2 && resolve(undefined));
-    });
   }
 }
 

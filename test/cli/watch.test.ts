@@ -1,13 +1,12 @@
 /** `junction watch` as a program, beside a stub of the proxy: lines, filters, ends. */
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { ServerResponse } from 'node:http';
-import type { Readable } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { WatchEvent } from '../../src/explain/types.ts';
+import { JUNCTION } from '../support/programs.ts';
+import { junction } from './junction.ts';
+import { Program } from './program.ts';
 import { StubApi } from './stubApi.ts';
 
-const PROGRAM = new URL('../../bin/junction', import.meta.url).pathname;
 const stub = new StubApi();
 let watching: ServerResponse | undefined;
 
@@ -17,42 +16,13 @@ beforeAll(() => {
     response.flushHeaders();
     watching = response;
   });
-});
-beforeEach(() => stub.start());
-afterEach(async () => {
-  for (const child of children.splice(0)) child.kill('SIGKILL');
-  await stub.stop();
+  return stub.start();
 });
 afterAll(() => stub.remove());
 
-type Child = ChildProcessByStdio<null, Readable, Readable>;
-const children: Child[] = [];
-
-class Watch {
-  readonly child: Child;
-  readonly ended: Promise<number | null>;
-  out = '';
-  err = '';
-
-  constructor(...args: readonly string[]) {
-    watching = undefined;
-    const words = [PROGRAM, 'watch', `--api-socket=${stub.socket}`, ...args];
-    this.child = spawn(process.execPath, words, {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, TZ: 'UTC' },
-    });
-    children.push(this.child);
-    this.child.stdout.on('data', (chunk: Buffer) => void (this.out += chunk.toString()));
-    this.child.stderr.on('data', (chunk: Buffer) => void (this.err += chunk.toString()));
-    this.ended = new Promise((resolve) => this.child.once('exit', resolve));
-  }
-
-  async until(condition: () => boolean): Promise<void> {
-    while (!condition()) {
-      if (this.child.exitCode !== null) throw new Error(`it ended: ${this.out}${this.err}`);
-      await sleep(10);
-    }
-  }
+function started(...args: readonly string[]): Program {
+  watching = undefined;
+  return Program.junction('watch', `--api-socket=${stub.socket}`, ...args);
 }
 
 function send(...events: readonly WatchEvent[]): void {
@@ -89,58 +59,24 @@ const FOREIGN: WatchEvent = {
   program: 'iptables (pid 7)',
   repairedMs: 12.4,
 };
-const REFUSED: WatchEvent = {
-  kind: 'refused',
-  at: AT,
-  family: 'IPv4',
-  servicePort: 'bank/db:sql/TCP',
-  error: 'No space left',
-};
-
-test('a line for each event', async () => {
-  const watch = new Watch();
+test('a line for each event that is asked for, as it comes; text from objects is escaped', async () => {
+  const watch = started('-n', 'shop');
   await watch.until(() => watching !== undefined);
-  send(CHANGE, SYNC, FOREIGN, REFUSED, { kind: 'conntrack', at: AT, family: 'IPv4', deleted: 1, ms: 0.84 });
-  send({ kind: 'lost', at: AT, events: 2 });
-  await watch.until(() => watch.out.split('\n').length > 6);
-  expect(watch.out).toBe(
-    [
-      '14:03:20.123  IPv4  change    shop/web: EndpointSlice shop/web-1: endpoint 10.1.0.7 not ready → shop/web:http/TCP: endpoint 10.1.0.7:80 removed from cluster; written 3 ms after it was seen',
-      '14:03:20.123  IPv6  sync      incremental, 1 commit, 1,204 objects in 4.1 ms: EndpointSlice shop/web-1',
-      '14:03:20.123  IPv4  foreign   iptables (pid 7) changed chain nat KUBE-SERVICES; repaired in 12 ms',
-      '14:03:20.123  IPv4  refused   the kernel refused bank/db:sql/TCP: No space left',
-      '14:03:20.123  IPv4  conntrack deleted 1 stale flow in 0.8 ms',
-      '14:03:20.123        lost      2 events lost: this reader was too slow',
-      '',
-    ].join('\n'),
-  );
-  watch.child.kill('SIGINT');
-  expect(await watch.ended).toBe(130);
-  expect(watch.err).toBe('');
-});
-
-test('only of some, as JSON', async () => {
-  const watch = new Watch('-n', 'shop', '--output=json');
-  await watch.until(() => watching !== undefined);
-  send(REFUSED, SYNC, CHANGE, { kind: 'lost', at: AT, events: 2 });
-  await watch.until(() => watch.out.split('\n').length > 2);
-  const events = watch.out
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as WatchEvent);
-  expect(events).toEqual([CHANGE, { kind: 'lost', at: AT, events: 2 }]);
-});
-
-test('text from objects is escaped', async () => {
-  const watch = new Watch();
-  await watch.until(() => watching !== undefined);
-  send({ ...REFUSED, error: 'evil \u001b[2J\u202e name' });
+  send(SYNC, FOREIGN, { ...CHANGE, causes: ['evil \u001b[2J\u202e name'] });
   await watch.until(() => watch.out.includes('\n'));
-  expect(watch.out).toContain(String.raw`evil \u001b[2J\u202e name`);
+  // What others are like: golden/watch.txt.
+  expect(watch.out).toBe(
+    String.raw`14:03:20.123  IPv4  change    shop/web: evil \u001b[2J\u202e name → shop/web:http/TCP: endpoint 10.1.0.7:80 removed from cluster; written 3 ms after it was seen` +
+      '\n',
+  );
+  send({ kind: 'lost', at: AT, events: 2 });
+  await watch.until(() => watch.out.endsWith('lost      2 events lost: this reader was too slow\n'));
+  watch.child.kill('SIGINT');
+  expect([await watch.ended, watch.err]).toEqual([130, '']);
 });
 
 test('a proxy that ends and comes back', async () => {
-  const watch = new Watch();
+  const watch = started();
   await watch.until(() => watching !== undefined);
   send(SYNC);
   await watch.until(() => watch.out.includes('sync'));
@@ -159,33 +95,18 @@ test('a proxy that ends and comes back', async () => {
 
 test('a reader that goes', async () => {
   const timer = setInterval(() => send(SYNC), 20);
-  try {
-    const child = spawn('sh', [
-      '-c',
-      `"$0" "$1" watch --api-socket=${stub.socket} | head -1`,
-      process.execPath,
-      PROGRAM,
-    ]);
-    let [out, err] = ['', ''];
-    child.stdout.on('data', (chunk: Buffer) => void (out += chunk.toString()));
-    child.stderr.on('data', (chunk: Buffer) => void (err += chunk.toString()));
-    const code = await new Promise((resolve) => child.once('close', resolve));
-    expect({ code, err }).toEqual({ code: 0, err: '' });
-    expect(out.split('\n')).toHaveLength(2);
-  } finally {
-    clearInterval(timer);
-  }
+  onTestFinished(() => clearInterval(timer));
+  const command = `"$0" "$1" watch --api-socket=${stub.socket} | head -1`;
+  const piped = new Program(['sh', '-c', command, process.execPath, JUNCTION]);
+  expect([await piped.ended, piped.err]).toEqual([0, '']);
+  expect(piped.out.split('\n')).toHaveLength(2);
 });
 
 test('too many watchers: what the proxy says', async () => {
   const busy = new StubApi();
   busy.answer('/v1/watch', { error: { code: 'busy', message: '64 clients watch already' } }, 503);
   await busy.start();
-  // Not in this process: the stub has to answer meanwhile.
-  const child = spawn(process.execPath, [PROGRAM, 'watch', `--api-socket=${busy.socket}`]);
-  let err = '';
-  child.stderr.on('data', (chunk: Buffer) => void (err += chunk.toString()));
-  expect(await new Promise((resolve) => child.once('close', resolve))).toBe(1);
-  expect(err).toContain('64 clients watch already (LOCAL_API_REFUSED)');
+  const { code, err } = await junction('watch', `--api-socket=${busy.socket}`);
+  expect([code, err]).toEqual([1, expect.stringContaining('64 clients watch already (LOCAL_API_REFUSED)')]);
   await busy.remove();
 });
