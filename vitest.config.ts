@@ -29,7 +29,7 @@ class LongFirst extends BaseSequencer {
 }
 
 /** Each in a process of its own: they measure its memory, or change how it is managed. */
-const ALONE = ['test/sources/api/memory.test.ts', 'test/daemon/memory.test.ts'];
+const ALONE = ['test/sources/api/memory.test.ts'];
 
 /** What is released, and what needs Debian's archive: `npm run test:ship`. `npm test` runs the other projects. */
 const SHIP = [

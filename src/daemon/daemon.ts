@@ -65,7 +65,7 @@ export class Daemon {
   readonly #log: Log;
   #config: ValidConfig;
   readonly #runtime = new RuntimeMetrics();
-  readonly #memory = new MemoryReturn({ clock: systemClock });
+  readonly #memory = new MemoryReturn(systemClock);
   readonly #metrics: ProxyMetrics;
   readonly #connections: Connections | undefined;
   readonly #health: HealthState;

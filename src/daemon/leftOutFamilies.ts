@@ -12,7 +12,6 @@ interface LeftOutOptions {
   readonly onServed: (family: Family) => void;
   /** It still cannot; why may have changed. */
   readonly onAnswer: (family: Family, answer: NotServed) => void;
-  readonly intervalMs?: number;
   readonly log: Log;
 }
 
@@ -43,7 +42,7 @@ export class LeftOutFamilies {
     if (this.#answers.size === 0) return;
     this.#timer = setTimeout(() => {
       this.#asking = this.#askAll().then(() => this.start());
-    }, this.#options.intervalMs ?? INTERVAL_MS);
+    }, INTERVAL_MS);
   }
 
   async stop(): Promise<void> {

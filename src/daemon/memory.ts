@@ -48,20 +48,13 @@ const ROUNDS = 2;
 /** Smaller syncs leave nothing worth mentioning. */
 const LARGE_SYNC = 1000;
 
-interface MemoryReturnOptions {
-  readonly clock: Clock;
-  /** Resolves when a collection has come to its end. */
-  readonly collect?: () => Promise<void>;
-  readonly trim?: () => void;
-}
-
 /** Gives memory back to the kernel after large work: the start, a repair, a restart's reading. */
 export class MemoryReturn {
-  readonly #options: Required<MemoryReturnOptions>;
+  readonly #clock: Clock;
   #cancel: (() => void) | undefined;
 
-  constructor({ clock, collect = collectGarbage, trim = trimMalloc }: MemoryReturnOptions) {
-    this.#options = { clock, collect, trim };
+  constructor(clock: Clock) {
+    this.#clock = clock;
   }
 
   /** A sync wrote so many objects. `isLarge`: it was the first, or compared everything. */
@@ -75,22 +68,21 @@ export class MemoryReturn {
   }
 
   async #return(rounds: number): Promise<void> {
-    const { collect, trim } = this.#options;
     try {
-      await collect();
+      await collectGarbage();
     } catch {
       return; // garbage waits for V8's own collection
     }
     this.#after(SWEEP_MS, () => {
       if (rounds > 1) void this.#return(rounds - 1);
-      else trim();
+      else trimMalloc();
     });
   }
 
   /** In place of whatever waits. */
   #after(delayMs: number, act: () => void): void {
     this.#cancel?.();
-    this.#cancel = this.#options.clock.schedule(delayMs, act);
+    this.#cancel = this.#clock.schedule(delayMs, act);
   }
 }
 

@@ -124,6 +124,7 @@ describe('manifests', () => {
       answeredBy: { kind: 'plan' },
     });
     expect(await ui.json('/v1/doctor')).toMatchObject({ groups: [{ name: 'services' }] });
+    expect((await ui.ask('/v1/status?wait=applied')).status).toBe(404);
     const { out } = await junction('explain', 'shop/web', `--manifests=${manifests}`, ...VIEW, '-o', 'json');
     expect(await ui.json('/v1/explain/shop/web')).toEqual(JSON.parse(out));
     expect(said(ui)).toEqual([]);

@@ -1,34 +1,8 @@
-/** What a start decides from its configuration, the node and the kernel, before anything is written. */
+/** Pure functions of a start: which family is the primary one, and where the API server is dialled. */
 import { expect, test } from 'vitest';
-import { LeftOutFamilies, primaryFamily } from '../../src/daemon/leftOutFamilies.ts';
-import { warnOfInconsistencies } from '../../src/daemon/preparation.ts';
+import { primaryFamily } from '../../src/daemon/leftOutFamilies.ts';
 import { dialledAddresses } from '../../src/daemon/source.ts';
-import { FAMILIES, parseIp } from '../../src/model/ip.ts';
-import type { FamilyAnswer } from '../../src/modes/familyState.ts';
-import { fromFlags, valid } from '../config/given.ts';
-import { eventually } from '../e2e/support/eventually.ts';
-import { keptLog } from '../telemetry/http/support.ts';
-
-test.each<[flags: readonly string[], said: readonly string[]]>([
-  [
-    ['--proxy-mode=iptables'],
-    [
-      '{"level":"warning","msg":"Kube-proxy configuration may be incomplete or incorrect","err":"nodePortAddresses is unset; NodePort connections will be accepted on all local IPs. Consider using `--nodeport-addresses primary`"}',
-    ],
-  ],
-  [['--proxy-mode=iptables', '--nodeport-addresses=primary'], []],
-  [['--proxy-mode=nftables'], []],
-  [
-    ['--proxy-mode=nftables', '--nodeport-addresses=127.0.0.0/8,192.0.2.0/24'],
-    [
-      '{"level":"error","msg":"--nodeport-addresses includes localhost but localhost NodePorts are not supported","range":"127.0.0.0/8"}',
-    ],
-  ],
-])('a configuration that is valid and may not fit: %j', (flags, said) => {
-  const { log, lines } = keptLog();
-  warnOfInconsistencies({ config: valid(fromFlags(...flags)), nodeName: 'node1', log }, FAMILIES);
-  expect(lines).toEqual(said);
-});
+import { parseIp } from '../../src/model/ip.ts';
 
 test.each([
   ['0.0.0.0', [], 'IPv4'],
@@ -50,30 +24,4 @@ test.each([
 ])('the API server %s by way of %s is dialled at', async (server, proxy, expected) => {
   const access = { server: new URL(server), proxy: proxy === undefined ? undefined : new URL(proxy) };
   expect(await dialledAddresses(access)).toEqual(expected);
-});
-
-test('a family that cannot be served is asked for until it works, and whatever is new is told', async () => {
-  const absent: FamilyAnswer = { state: 'absent', reason: 'no table', remedy: '' };
-  const open: FamilyAnswer = { state: 'unanswered', reason: 'the lock is held', remedy: '' };
-  const answers: (FamilyAnswer | Error)[] = [absent, new Error('boom'), open, open, { state: 'works' }];
-  const told: string[] = [];
-  const { log, lines } = keptLog();
-  const families = new LeftOutFamilies({
-    families: [{ family: 'IPv6', answer: absent }],
-    ask: async () => {
-      const answer = answers.shift() ?? { state: 'works' };
-      if (answer instanceof Error) throw answer;
-      return answer;
-    },
-    onServed: () => told.push('works'),
-    onAnswer: (_, { state }) => told.push(state),
-    intervalMs: 1,
-    log,
-  });
-  families.start();
-  await eventually('it works', () => families.get('IPv6') === undefined);
-  expect(told).toEqual(['absent', 'absent', 'unanswered', 'unanswered', 'works']);
-  expect(lines.filter((line) => line.includes('still left out'))).toHaveLength(1);
-  expect(lines.join()).toContain('"err":"boom"');
-  await families.stop();
 });

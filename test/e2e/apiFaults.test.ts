@@ -1,10 +1,13 @@
 /** What goes wrong with API servers in real clusters: forwarding goes on, and the picture is right again afterwards. */
 import { describe, expect, test } from 'vitest';
+import type { Status } from '../../src/explain/status.ts';
 import type { RawObject } from '../support/apiServer/index.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { ApiNode } from './support/api/apiNode.ts';
 import type { RemoteFault } from './support/api/serverProgram.ts';
+import { askFor } from './support/ask.ts';
 import { eventually } from './support/eventually.ts';
+import { fetchFrom } from './support/fetch.ts';
 import type { Program } from './support/program.ts';
 import { ourRules } from './support/rules.ts';
 import { answerers, expectAnswers } from './support/traffic.ts';
@@ -99,6 +102,37 @@ describe('an API server in trouble', () => {
     ['a connection that is reset', { kind: 'reset' }],
   ])('%s', async (_, fault) => {
     await expectToSurvive(() => breakAndAnswer(fault));
+  });
+
+  test('one kind cannot be listed or watched: the log, the status, health and metrics say which and why', async () => {
+    const { server, host } = node();
+    const program = await start(BEFORE);
+    const forbidden = { on: ['watch', 'list', 'stream'], resource: SLICES, times: 1000 } as const;
+    await server.call('addFault', { ...forbidden, fault: { kind: 'status', code: 403 } });
+    await server.call('dropConnections');
+    await program.says(/backing off" resource="endpointslices".*answered 403/);
+    const reason = expect.stringContaining('403') as string;
+    const failing = async () => {
+      const { source } = await askFor<Status>(node().socket, '/v1/status');
+      return source.kind === 'api'
+        ? source.resources.filter(({ resource, failingSince }) => resource === SLICES && failingSince)
+        : [];
+    };
+    expect(await failing()).toMatchObject([{ resource: SLICES, hasListed: true, reason }]);
+    const page = async (url: string): Promise<string> =>
+      (await fetchFrom(host, `http://127.0.0.1:${url}`)).body;
+    expect(JSON.parse(await page('10256/healthz'))).toMatchObject({
+      resources: { [SLICES]: { hasListed: true, reason } },
+    });
+    expect(await page('10256/readyz?verbose')).toMatch(
+      /\[\+\]endpointslices ok \(cannot be watched since .*403/,
+    );
+    expect(await page('10249/metrics')).toMatch(/^junction_api_resource_up\{resource="endpointslices"\} 0$/m);
+
+    await server.call('clearFaults');
+    await eventually('it is well again', async () => (await failing()).length === 0);
+    expect(await page('10249/metrics')).toMatch(/^junction_api_resource_up\{resource="endpointslices"\} 1$/m);
+    expect(await program.end('SIGTERM')).toBe(0);
   });
 
   test('it is gone for a while', async () => {

@@ -1,10 +1,11 @@
 /** Everything from a Kubernetes API server, started as kube-proxy is started. */
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { ServiceExplanation } from '../../src/explain/types.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { certificatePath } from '../support/apiServer/index.ts';
 import { ApiNode, TOKEN } from './support/api/apiNode.ts';
 import { applied } from './support/applied.ts';
-import { ask } from './support/ask.ts';
+import { ask, askFor } from './support/ask.ts';
 import { eventually } from './support/eventually.ts';
 import { fetchFrom } from './support/fetch.ts';
 import { ourRules, ourServiceRules } from './support/rules.ts';
@@ -124,6 +125,20 @@ describe('a daemon of an API server', () => {
     const labels = { 'service.kubernetes.io/service-proxy-name': 'another' };
     await node().put({ ...service, metadata: { ...service.metadata, labels } });
     await expectAnswers(client, '192.168.100.2', 'refused', NODE_PORT);
+  });
+
+  test.each<[code: string, spec: object, labels?: Readonly<Record<string, string>>]>([
+    ['headless', { clusterIP: 'None' }],
+    ['external-name', { type: 'ExternalName', externalName: 'example.com' }],
+    ['other-proxy', {}, { 'service.kubernetes.io/service-proxy-name': 'another' }],
+    ['no-cluster-ip', { clusterIP: '' }],
+  ])('says of a service that it does not watch: %s', async (code, spec, labels = {}) => {
+    const [service] = objects([{ name: code, ip: '10.96.1.7', pods: '' }]);
+    if (!service) throw new Error('no service');
+    const own = { ...(service['spec'] as object), ...spec };
+    await node().put({ ...service, metadata: { ...service.metadata, labels }, spec: own });
+    const { findings } = await askFor<ServiceExplanation>(node().socket, `/v1/explain/shop/${code}`);
+    expect(findings[0]?.code).toBe(code);
   });
 });
 

@@ -1,5 +1,5 @@
 /** The local API of a running daemon: every path, who may ask, and what it survives. */
-import { readFileSync } from 'node:fs';
+import { chmodSync, readFileSync, statSync } from 'node:fs';
 import { createConnection, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import type { Status } from '../../src/explain/status.ts';
@@ -40,6 +40,44 @@ const FOREIGN_DROP = {
   },
 };
 
+const SERVICES_201 = Array.from({ length: 201 }, (_, index) => `service=shop/s${index}`).join('&');
+
+/** What is asked, and a part of the answer. */
+const REFUSED: readonly (readonly [path: string, status: number, reason: string])[] = [
+  ['/v2/services', 404, 'not-found'],
+  ['/v1/explain/shop', 404, 'not-found'],
+  ['/v1/explain/shop/', 404, 'not-found'],
+  ['/v1/explain/shop/web/x', 404, 'not-found'],
+  ['/v1/doctor', 404, 'Run junction doctor on the node.'],
+  ['/v1/nodes', 404, 'this page is about one node'],
+  ['/v1/explain/shop/web?prot=80', 400, 'there is no parameter \\"prot\\" here'],
+  [`/v1/explain/shop/web?port=${'8'.repeat(2000)}`, 400, 'port is longer than 1024 characters'],
+  ['/v1/explain/shop/web?kernel=all', 400, 'kernel must be none'],
+  ['/v1/explain/Shop/web', 400, 'this is not the name of a Service'],
+  ['/v1/explain/shop/wep', 400, 'did you mean shop/web?'],
+  ['/v1/objects/shop/wep', 400, 'did you mean shop/web?'],
+  [`/v1/services?${SERVICES_201}`, 400, '201 services are asked for, of at most 200'],
+  ['/v1/services?service=a/b&format=table', 400, 'service goes with no other parameter'],
+  ['/v1/services?format=yaml', 400, 'format must be json or table'],
+  ['/v1/names?kind=nodes&endpoint=10.', 400, 'endpoint'],
+  ['/v1/events?kind=syncs', 400, 'kind must be one of change, sync, foreign'],
+  ['/v1/explain?from=node', 400, 'the parameter \\"to\\" is missing'],
+  [`/v1/explain?from=nobody&to=${API}:80`, 400, '"parameter":"from"'],
+  [`/v1/explain?from=pod/shop/none&to=${API}:80`, 400, '"parameter":"from"'],
+  [`/v1/explain?from=fd00:244:1::11&to=${API}:80`, 400, '"parameter":"from"'],
+  [`/v1/explain?from=node&to=${API}`, 400, '"parameter":"to"'],
+  ['/v1/explain?from=node&to=svc/shop/none', 400, '"parameter":"to"'],
+  ['/v1/explain?from=node&to=svc/shop/web:81', 400, '"parameter":"to"'],
+  ['/v1/status?wait=soon', 400, 'wait must be applied'],
+  ['/v1/status?timeout=5s', 400, 'timeout goes with wait=applied'],
+  ['/v1/status?wait=applied&timeout=5', 400, 'timeout must be a duration'],
+  ['/v1/status?wait=applied&timeout=-1s', 400, 'more than 0'],
+  ['/v1/status?wait=applied&timeout=11m', 400, 'at most 10m'],
+  ['/v1/status?wait=applied&service=shop/web/x', 400, 'service must be NAMESPACE/NAME'],
+  ['/v1/status?wait=applied&resourceVersion=7', 400, 'resourceVersion goes with service'],
+  ['/v1/status?wait=applied&service=shop/web&resourceVersion=new', 400, 'must be a number'],
+];
+
 const MODES = [
   ['nftables', '--proxy-mode=nftables'],
   ['iptables', '--iptables-variant=nft'],
@@ -67,6 +105,9 @@ describe.each(MODES)('a running daemon in %s mode', (mode, ...flags) => {
     expect(ipv6).toMatchObject({ isServed: true, services: 1, servicePorts: 1, endpoints: 1 });
     expect(ipv4?.lastSync?.ms).toBeGreaterThan(0);
     expect(status.conntrack?.max).toBeGreaterThan(0);
+    expect(running().log.includes('nodePortAddresses is unset; NodePort connections will be')).toBe(
+      mode === 'iptables',
+    );
     expect(status.networkNamespace).toMatch(/^net:\[\d+\]$/);
   });
 
@@ -94,14 +135,35 @@ describe.each(MODES)('a running daemon in %s mode', (mode, ...flags) => {
     expect(packet?.kernel).toMatchObject({ asPlanned: true, differences: [] });
     const [none] = await answer<readonly PacketExplanation[]>('/v1/explain?from=node&to=10.96.99.99:80');
     expect(none?.verdict).toBe('passed');
+    for (const [query, isWalked] of [
+      ['', true],
+      ['?kernel=none', false],
+    ] as const) {
+      const { ports } = await answer<ServiceExplanation>(`/v1/explain/shop/web${query}`);
+      const packets = ports.flatMap((port) => port.packets);
+      expect(new Set(packets.map(({ kernel }) => kernel !== undefined))).toEqual(new Set([isWalked]));
+    }
   });
 
-  test('says why a Service is not served, and which one was meant', async () => {
+  test('says why a Service is not served', async () => {
     const { findings } = await answer<ServiceExplanation>('/v1/explain/shop/headless');
     expect(findings[0]?.code).toBe('headless');
     expect(findings[0]?.reference?.where ?? findings[0]?.text).toBeDefined();
-    const { status, text } = await ask(socket(), '/v1/explain/shop/wep');
-    expect([status, text.includes('shop/web')]).toEqual([400, true]);
+  });
+
+  test.each(REFUSED)('%s is refused: %i %s', async (path, status, reason) => {
+    const refused = await ask(socket(), path);
+    expect(refused).toEqual({ status, text: expect.stringContaining(reason) });
+    expect(JSON.parse(refused.text)).toMatchObject({ error: { code: expect.any(String) } });
+  });
+
+  test.each([
+    [{ method: 'POST' }, 405],
+    [{ method: 'DELETE' }, 405],
+    [{ headers: { 'content-length': '5' } }, 413],
+    [{ headers: { 'transfer-encoding': 'chunked' } }, 413],
+  ])('changes nothing and takes no body: %o', async (more, status) => {
+    expect((await ask(socket(), '/v1/services', more)).status).toBe(status);
   });
 
   test('hands out a snapshot and names', async () => {
@@ -138,12 +200,10 @@ describe.each(MODES)('a running daemon in %s mode', (mode, ...flags) => {
     expect(rows.map(({ service }) => service)).toEqual(['shop/web']);
     expect(await answer('/v1/names?kind=services&endpoint=10.244.2.')).toEqual(['shop/api']);
     expect(await answer('/v1/names?kind=services&endpoint=10.244.')).toEqual(['shop/api', 'shop/web']);
-    expect((await ask(socket(), '/v1/names?kind=nodes&endpoint=10.')).status).toBe(400);
-  });
-
-  test('does not look at the machine: junction doctor does', async () => {
-    const { status, text } = await ask(socket(), '/v1/doctor');
-    expect([status, text]).toEqual([404, expect.stringContaining('Run junction doctor on the node.')]);
+    expect(await answer('/v1/names?kind=services&endpoint=fd00:244:')).toEqual(['shop/web']);
+    expect(await answer('/v1/names?kind=services&endpoint=10.96.')).toEqual([]);
+    expect(await answer('/v1/names?kind=services&prefix=shop/w&endpoint=10.')).toEqual(['shop/web']);
+    expect(await answer('/v1/names?kind=endpoints&namespace=sho')).toEqual([]);
   });
 
   test('streams a change as it goes through, and remembers it', async () => {
@@ -190,15 +250,18 @@ describe.each(MODES)('a running daemon in %s mode', (mode, ...flags) => {
     }
   });
 
-  test('answers nobody else', async () => {
-    const program = `require('http').get({socketPath: ${JSON.stringify(socket())}, path: '/v1/status'}, (r) => console.log(r.statusCode)).on('error', (e) => console.log(e.code))`;
-    const user = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--'];
+  test('answers nobody else, whatever the mode of the file', async () => {
+    const curl = `curl -s --unix-socket ${socket()} -o /dev/null -w '%{http_code}' http://x/v1/status || true`;
+    const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--'];
     const asked = (before: readonly string[]): Promise<string> =>
       lab()
         .host('node1')
-        .run([...before, process.execPath, '-e', program]);
-    expect((await asked([])).trim()).toBe('200');
-    expect((await asked(user)).trim()).toBe('EACCES');
+        .run([...before, 'sh', '-c', curl]);
+    expect(statSync(socket()).mode & 0o777).toBe(0o600);
+    expect([await asked([]), await asked(nobody)]).toEqual(['200', '000']);
+    chmodSync(socket(), 0o666);
+    expect([await asked([]), await asked(nobody)]).toEqual(['200', '000']);
+    expect(running().log).toContain('Another user asked at the socket for questions, and was turned away');
   });
 
   test('survives a thousand idle clients, garbage and slow readers', async () => {
@@ -229,5 +292,26 @@ describe.each(MODES)('a running daemon in %s mode', (mode, ...flags) => {
       'the last change',
       async () => (await answer<readonly EndpointRow[]>('/v1/endpoints/shop/api')).length === 2,
     );
+  });
+
+  test('of very many events the last thousand are kept, and who reads too slowly learns what is lost', async () => {
+    const slow = createConnection({ path: socket() });
+    slow.pause().write('GET /v1/watch HTTP/1.1\r\nHost: x\r\n\r\n');
+    const many = Array.from({ length: 1200 }, (_, index) => ({
+      name: `many-${index}`,
+      ip: `10.96.${10 + (index >> 8)}.${index & 255}`,
+      extra: '  externalIPs: [203.0.113.9]',
+      pods: '',
+    }));
+    await running().apply(manifests(many));
+    await running().apply(manifests([api('ac')]));
+    let text = '';
+    slow.setEncoding('utf8').on('data', (chunk: string) => void (text += chunk));
+    slow.resume();
+    await eventually('what is lost', () => /{"kind":"lost","at":\d+,"events":\d+}/.test(text));
+    slow.destroy();
+    expect(await answer('/v1/events')).toHaveLength(1000);
+    expect(running().log.split('Another Service has this address already')).toHaveLength(1 + 20);
+    expect(running().log).toMatch(/More service ports want addresses .* servicePorts=1179/);
   });
 });

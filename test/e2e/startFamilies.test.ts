@@ -1,10 +1,11 @@
 /** Families that cannot be asked for, or are not there, when the real program starts. */
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { useLab } from '../lab/requireLab.ts';
 import { FLAGS } from './daemon.ts';
+import { applied } from './support/applied.ts';
 import { eventually } from './support/eventually.ts';
 import { PROGRAM, Program } from './support/program.ts';
 import { manifests } from './cluster.ts';
@@ -74,26 +75,28 @@ iptables-legacy-save | grep -v '^[#:]'; ip6tables-legacy-save | grep -v '^[#:]';
     await program.end('SIGTERM');
   });
 
-  /** An ip6tables whose kernel has no nat table. */
-  async function withoutIpv6(): Promise<Readonly<Record<string, string>>> {
+  const ABSENT = `echo "ip6tables v1.8.9 (legacy): can't initialize ip6tables table \\\`nat': Table does not exist" >&2
+exit 3`;
+
+  /** Programs of these names that do what the script says; asked for its version, each has one. */
+  async function withPrograms(script: string, names: readonly string[]) {
     const folder = join(directory, 'bin');
-    await mkdir(folder, { recursive: true });
-    const path = join(folder, 'ip6tables-legacy');
-    await writeFile(
-      path,
-      `#!/bin/sh
-case "$*" in *--version*) echo 'ip6tables v1.8.9 (legacy)'; exit 0;; esac
-echo "ip6tables v1.8.9 (legacy): can't initialize ip6tables table \\\`nat': Table does not exist" >&2
-exit 3
-`,
-    );
-    await chmod(path, 0o755);
-    return { PATH: `${folder}:${process.env['PATH']}` };
+    await rm(folder, { recursive: true, force: true });
+    await mkdir(folder);
+    for (const name of names) {
+      const version = `case "$*" in *--version*) echo '${name} v1.8.9 (legacy)'; exit 0;; esac`;
+      await writeFile(join(folder, name), `#!/bin/sh\n${version}\n${script}\n`);
+      await chmod(join(folder, name), 0o755);
+    }
+    return { folder, env: { PATH: `${folder}:${process.env['PATH']}` } };
   }
 
-  test('serves the other family where one is not there, and shows it in /healthz', async () => {
+  test('serves the other family where one is not there, shows it in /healthz, and serves it once it is there', async () => {
     const node = lab().host('node1');
-    const program = Program.start(node, flags(), { env: await withoutIpv6() });
+    const { folder, env } = await withPrograms(ABSENT, ['ip6tables-legacy']);
+    const socket = join(directory, 'junction.sock');
+    await writeFile(socket, 'precious');
+    const program = Program.start(node, flags(`--api-socket=${socket}`), { env });
     await program.says(/left out for now" ipFamily="IPv6" reason=".*Table does not exist/);
     await program.says('"Serving" ipFamily="IPv4"');
     const health: unknown = JSON.parse(await node.run(['curl', '-s', 'http://127.0.0.1:10256/healthz']));
@@ -102,14 +105,46 @@ exit 3
       leftOut: { IPv6: { reason: expect.stringContaining('Table does not exist') } },
     });
     expect(health).not.toHaveProperty('status.IPv6');
+    // A file that is no socket is not replaced.
+    await program.says(/Cannot listen for questions; serving without.*exists and is no socket/);
+    expect(await readFile(socket, 'utf8')).toBe('precious');
+
+    await rm(socket);
+    await rm(folder, { recursive: true });
+    await program.says('This family can be served now');
+    await program.says('"Serving" ipFamily="IPv6"');
+    expect((await applied(socket)).leftOut).toEqual([]);
     await program.end('SIGTERM');
   });
 
-  test('ends where the primary family is not there', async () => {
-    const env = await withoutIpv6();
-    const program = Program.start(lab().host('node1'), flags('--bind-address=fd00:100::2'), { env });
+  test.each([
+    [
+      'the primary family is not there',
+      ['--bind-address=fd00:100::2'],
+      () => withPrograms(ABSENT, ['ip6tables-legacy']),
+      /no support for primary IP family .*IPv6.*Table does not exist/,
+    ],
+    [
+      'neither family is there',
+      [],
+      () => withPrograms(ABSENT, ['iptables-legacy', 'ip6tables-legacy']),
+      /iptables is not available on this host: .*Table does not exist/,
+    ],
+    [
+      'no place for a lock file helps',
+      [],
+      () =>
+        withPrograms(
+          `echo "Fatal: can't open lock file /run/xtables.lock: Read-only file system" >&2; exit 4`,
+          ['iptables-legacy', 'ip6tables-legacy'],
+        ),
+      /can't open lock file \/run\/xtables.lock: Read-only file system.*Mount \/run\/xtables.lock/,
+    ],
+  ])('ends where %s', async (_, more, make, says) => {
+    const { env } = await make();
+    const program = Program.start(lab().host('node1'), flags(...more), { env });
     expect(await program.ended()).toBe(1);
-    expect(program.log).toMatch(/no support for primary IP family .*IPv6.*Table does not exist/);
+    expect(program.log).toMatch(says);
     expect(program.log).not.toContain('"Serving"');
   });
 });

@@ -20,9 +20,6 @@ export interface OpenedFamilies {
 }
 
 interface FamilyOptions extends Pick<ModeOptions, 'config' | 'log' | 'runner' | 'signal'> {
-  /** How long a start waits for an answer. */
-  readonly patienceMs?: number | undefined;
-  readonly pauseMs?: number | undefined;
   /** Notified of every program that is started. */
   readonly programs?: ProcessObserver | undefined;
 }
@@ -32,14 +29,14 @@ interface Asked {
   readonly answer: FamilyAnswer;
 }
 
-/** Another program may hold the xtables lock for long, but not for ever. */
+/** How long a start waits for an answer: another program may hold the xtables lock for long, but not for ever. */
 const PATIENCE_MS = 60_000;
 const PAUSE_MS = 1000;
 
 /** Throws when there is no family that can be served. */
 export async function openFamilies(options: FamilyOptions): Promise<OpenedFamilies> {
-  const { log, patienceMs = PATIENCE_MS } = options;
-  const opener = new FamilyOpener(options, performance.now() + patienceMs);
+  const { log } = options;
+  const opener = new FamilyOpener(options, performance.now() + PATIENCE_MS);
   const clients: IptablesClient[] = [];
   const families: FamilySupport[] = [];
   for (const family of FAMILIES) {
@@ -58,7 +55,7 @@ export async function openFamilies(options: FamilyOptions): Promise<OpenedFamili
       log.warn('This family is left out for now', { ipFamily: family, reason, whatToDo: remedy });
     }
   }
-  if (servedFamilies(families).length === 0) throw noFamily(families, patienceMs);
+  if (servedFamilies(families).length === 0) throw noFamily(families);
   logStack(families, log);
   return { clients, families };
 }
@@ -106,13 +103,13 @@ function unableToAsk(error: JunctionError): NotServed {
   return { state, reason: error.message, remedy: error.hint };
 }
 
-function noFamily(families: readonly FamilySupport[], patienceMs: number): JunctionError {
+function noFamily(families: readonly FamilySupport[]): JunctionError {
   const reasons = families.flatMap(({ family, answer }) =>
     answer.state === 'works' ? [] : [{ family, ...answer }],
   );
   const [first] = reasons;
   const what = reasons.some(({ state }) => state === 'unanswered')
-    ? `iptables could not be asked for ${patienceMs / 1000} s`
+    ? `iptables could not be asked for ${PATIENCE_MS / 1000} s`
     : 'iptables is not available on this host';
   return new JunctionError('IPTABLES_FAILED', `${what}: ${first?.reason}`, {
     detail: reasons.map(({ family, reason }) => `- ${family}: ${reason}`).join('\n'),
@@ -135,7 +132,7 @@ class FamilyOpener {
   }
 
   async askPatiently(family: Family): Promise<Asked> {
-    const { log, signal, pauseMs = PAUSE_MS } = this.#options;
+    const { log, signal } = this.#options;
     for (;;) {
       const asked = await this.#ask(family);
       const { answer } = asked;
@@ -145,7 +142,7 @@ class FamilyOpener {
         reason: answer.reason,
         whatToDo: answer.remedy,
       });
-      await wait(systemClock, pauseMs, signal);
+      await wait(systemClock, PAUSE_MS, signal);
       signal.throwIfAborted();
     }
   }

@@ -1,5 +1,5 @@
 /** Asks a running daemon at its socket. A path in the file system is the same in every network namespace. */
-import { type IncomingMessage, request } from 'node:http';
+import { type IncomingMessage, request, type RequestOptions } from 'node:http';
 import type { WatchEvent } from '../../../src/explain/types.ts';
 
 export interface Asked {
@@ -7,16 +7,16 @@ export interface Asked {
   readonly text: string;
 }
 
-function open(socketPath: string, path: string): Promise<IncomingMessage> {
+function open(socketPath: string, path: string, more: RequestOptions = {}): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const asked = request({ socketPath, path, agent: false }, resolve);
+    const asked = request({ socketPath, path, agent: false, ...more }, resolve);
     asked.once('error', reject);
     asked.end();
   });
 }
 
-export async function ask(socket: string, path: string): Promise<Asked> {
-  const response = await open(socket, path);
+export async function ask(socket: string, path: string, more?: RequestOptions): Promise<Asked> {
+  const response = await open(socket, path, more);
   let text = '';
   for await (const chunk of response.setEncoding('utf8')) text += String(chunk);
   return { status: response.statusCode ?? 0, text };

@@ -201,8 +201,9 @@ export class TestApiServer {
     const url = new URL(request.url ?? '/', 'http://server');
     const query = new Map(url.searchParams);
     const isWatch = flag(query, 'watch');
-    const namespace = /^\/api\/v1\/namespaces\/([a-z0-9-]+)\/pods$/.exec(url.pathname)?.[1];
-    const path = namespace === undefined ? url.pathname : '/api/v1/pods';
+    const [, namespace, kind = ''] =
+      /^\/api\/v1\/namespaces\/([a-z0-9-]+)\/(pods|services)$/.exec(url.pathname) ?? [];
+    const path = namespace === undefined ? url.pathname : `/api/v1/${kind}`;
     const resource = RESOURCES.find((each) => each.path === path);
     const listKind = isWatch ? (flag(query, 'sendInitialEvents') ? 'stream' : 'watch') : 'list';
     const entry: LoggedRequest = {
