@@ -31,10 +31,13 @@ describe('events', () => {
     return events.map(({ body }) => body as EventBody).filter((event) => event.reason === reason);
   }
 
-  test('a health-check node port that somebody has is told, and taken once it is free', async () => {
+  test('ports that somebody has, for metrics and for health checks, are told, and taken once they are free', async () => {
     const { host } = node();
+    const squatter = await host.serve([PORT, 10_249].map((port) => ({ protocol: 'tcp', port })));
     const program = await node().serve('token', '--iptables-min-sync-period=0s');
-    const squatter = await host.serve([{ protocol: 'tcp', port: PORT }]);
+    await program.says(
+      /"Metrics server failed" err="starting metrics server failed on 127.0.0.1:10249: listen EADDRINUSE/,
+    );
     await node().put(...WEB);
     await eventually('the event', async () => (await eventsOf('FailedToStartServiceHealthcheck')).length > 0);
     const [event] = await eventsOf('FailedToStartServiceHealthcheck');
@@ -56,6 +59,10 @@ describe('events', () => {
         typeof answer === 'object' && answer.status === 200 && answer.body.includes('"localEndpoints": 2')
       );
     });
+    await eventually(
+      'metrics',
+      async () => typeof (await tryFetch(host, 'http://127.0.0.1:10249/metrics')) === 'object',
+    );
     await program.end('SIGTERM');
   });
 

@@ -1,5 +1,6 @@
 /** What a scraper sees, held against what the kernel has. */
 import { describe, expect, test } from 'vitest';
+import { KUBERNETES_VERSION, VERSION } from '../../src/version.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { type ParsedFamily, parseExposition } from '../telemetry/metrics/parse.ts';
 import { Daemon } from './daemon.ts';
@@ -74,6 +75,26 @@ describe('/metrics', () => {
       'ip_family="IPv4" 1',
       'ip_family="IPv6" 1',
     ]);
+  });
+
+  test('the process and its version', async () => {
+    const samples = (await scrape()).flatMap((family) => family.samples);
+    const [ours, theirs] = ['junction_build_info', 'kubernetes_build_info'].map(
+      (wanted) => new Map(samples.find(({ name }) => name === wanted)?.labels),
+    );
+    expect([ours?.get('version'), ours?.get('node_version')]).toEqual([VERSION, process.version]);
+    expect(theirs?.get('git_version')).toBe(`v${KUBERNETES_VERSION}+junction-${VERSION}`);
+    const values = new Map(samples.map(({ name, value }) => [name, value]));
+    const least = {
+      process_resident_memory_bytes: 1e6,
+      process_open_fds: 3,
+      process_start_time_seconds: 1.7e9,
+      process_cpu_seconds_total: 0.01,
+      process_virtual_memory_max_bytes: 1e9,
+      nodejs_eventloop_lag_seconds: 0,
+    };
+    const tooSmall = Object.entries(least).filter(([name, value]) => !((values.get(name) ?? -1) >= value));
+    expect(tooSmall).toEqual([]);
   });
 
   test('a change is a partial sync', async () => {

@@ -1,14 +1,8 @@
 /** A log that nobody reads, or that cannot be written, costs lines and nothing else. */
-import { execFileSync } from 'node:child_process';
-import { closeSync, constants, openSync, readSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { faultCounts } from '../../src/faults.ts';
-import { descriptorCalls } from '../../src/system/libc.ts';
 import { createLog } from '../../src/log/log.ts';
-import { type LostLines, LogSink, nonBlockingWriter } from '../../src/log/sink.ts';
+import { type LostLines, LogSink } from '../../src/log/sink.ts';
 
 const failure = (code: string): Error => Object.assign(new Error(code), { code });
 
@@ -27,14 +21,7 @@ class Target {
 }
 
 describe('LogSink', () => {
-  it('writes at once what can be written', () => {
-    const target = new Target();
-    target.room = 100;
-    new LogSink(target.write).write('one\n');
-    expect(target.text).toBe('one\n');
-  });
-
-  it.each(['EAGAIN', 'ENOSPC', 'EPIPE', 'EIO', 'EBADF'])('keeps what %s stops, in order', async (code) => {
+  it.each(['EAGAIN', 'ENOSPC'])('keeps what %s stops, in order', async (code) => {
     const target = new Target();
     target.code = code;
     target.room = 2;
@@ -43,17 +30,6 @@ describe('LogSink', () => {
     expect(target.text).toBe('on');
     target.room = 100;
     await vi.waitFor(() => expect(target.text).toBe('one\ntwo\nthree\n'), { timeout: 150_000 });
-  });
-
-  it('counts the lines of a buffer that it cannot keep', async () => {
-    const target = new Target();
-    const sink = new LogSink(target.write);
-    const lost: LostLines[] = [];
-    sink.onLost = (each) => lost.push(each);
-    const lines = `${'x'.repeat(1023)}\n`.repeat(600);
-    for (const text of [lines, lines, lines]) sink.write(text);
-    target.room = Number.MAX_SAFE_INTEGER;
-    await vi.waitFor(() => expect(lost.map((each) => each.lines)).toEqual([1200]), { timeout: 150_000 });
   });
 
   it('drops and counts what it cannot keep, and says so when it can write again', async () => {
@@ -82,45 +58,6 @@ describe('LogSink', () => {
     target.room = 100;
     sink.flush(1000);
     expect(target.text).toBe('last words\n');
-  });
-});
-
-describe('nonBlockingWriter', () => {
-  it('never waits for the reader of a pipe, and leaves the pipe blocking for others', async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'junction-sink-'));
-    const path = join(directory, 'pipe');
-    execFileSync('mkfifo', [path]);
-    const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    const descriptor = openSync(path, 'w');
-    const sink = new LogSink(nonBlockingWriter(descriptor, descriptorCalls));
-    const lines = 3000;
-    for (let count = 0; count < lines; count++) sink.write(`${String(count).padStart(99)}\n`);
-    const flags = execFileSync('grep', ['flags', `/proc/${process.pid}/fdinfo/${descriptor}`], {
-      encoding: 'utf8',
-    });
-    expect(Number.parseInt(flags.split(/\s+/)[1] ?? '', 8) & constants.O_NONBLOCK).toBe(0);
-    const buffer = Buffer.alloc(1 << 16);
-    let read = 0;
-    await vi.waitFor(
-      () => {
-        read += readSync(reader, buffer);
-        expect(read).toBe(lines * 100);
-      },
-      { timeout: 150_000, interval: 1 },
-    );
-    closeSync(reader);
-    sink.write('nobody is there any more\n');
-    closeSync(descriptor);
-    await rm(directory, { recursive: true });
-  });
-
-  it('survives a full disk and a descriptor that is none', () => {
-    const full = openSync('/dev/full', 'w');
-    new LogSink(nonBlockingWriter(full, descriptorCalls)).write('no room\n');
-    closeSync(full);
-    const none = new LogSink(nonBlockingWriter(9999, descriptorCalls));
-    none.write('nowhere\n');
-    expect(() => none.flush(10)).not.toThrow();
   });
 });
 

@@ -90,15 +90,6 @@ describe('it syncs', () => {
     expect(stage.syncs).toBe(3);
   });
 
-  test('every hour in any case, counted from the last sync', async () => {
-    const stage = new Stage();
-    await stage.pass(1800);
-    stage.runner.request();
-    await stage.pass(2 * 3600);
-    expect(stage.began).toEqual([1800, 1800 + 3600, 1800 + 7200].slice(0, stage.syncs));
-    expect(stage.syncs).toBeGreaterThanOrEqual(2);
-  });
-
   test('not before the first full picture', async () => {
     const stage = new Stage({ isListing: true });
     stage.runner.request();
@@ -128,27 +119,6 @@ describe('it syncs', () => {
     await stage.pass(10_000);
     expect(stage.syncs).toBe(1);
     expect(stage.clock.pending).toBe(0);
-  });
-});
-
-describe('a sync that fails', () => {
-  test('is logged, and its changes are written by the next', async () => {
-    const stage = new Stage({ runs: [FAILS, {}] });
-    stage.tell('a/b 10.96.0.1 80');
-    await stage.pass(30);
-    expect(stage.writer.syncs).toEqual([['a/b/TCP'], ['a/b/TCP']]);
-    expect(stage.lines('"msg":"Sync failed"')[0]).toContain('"err":"lock"');
-  });
-
-  test('because the kernel refuses a service is tried again with a look at everything; the others are served', async () => {
-    const refused = new Map(['a/b/TCP', 'c/d/TCP'].map((id) => [id, new Error('line 7 failed')]));
-    const stage = new Stage({ runs: [{ report: { refused } }, {}] });
-    stage.runner.request();
-    await settle();
-    expect([stage.fulls, stage.outcomes.length]).toEqual([1, 1]);
-    expect(stage.lines('a/b/TCP (and 1 more): line 7 failed')).toHaveLength(1);
-    await stage.pass(90);
-    expect(stage.began).toEqual([0, 30]);
   });
 });
 
@@ -183,7 +153,6 @@ describe('the cause in the log', () => {
       },
       'Service a/c added; EndpointSlice a/b-1: endpoint 10.1.0.7 added',
     ],
-    ['an object that is gone', (stage) => stage.tell('- a/b'), 'Service a/b removed'],
     [
       'a few of very many',
       (stage) => stage.tell(...Array.from({ length: 40 }, (_, index) => `a/s${index} 10.96.1.${index} 80`)),
@@ -227,16 +196,6 @@ describe('the cause in the log', () => {
     expect(stage.causes.slice(1)).toEqual([
       'EndpointSlice a/b-1 removed; addresses of this node changed; again after a sync that failed',
     ]);
-  });
-
-  test('of a sync that wrote nothing is none of the next', async () => {
-    const stage = await serving();
-    stage.runs = [{ report: NOTHING }, {}];
-    nodeChanges(stage);
-    await stage.pass(5);
-    stage.tell('a/c 10.96.0.2 80');
-    await stage.pass(5);
-    expect(stage.causes.slice(1)).toEqual(['Service a/c added']);
   });
 
   test('of a large change is that of its rest too', async () => {
@@ -286,20 +245,6 @@ describe('what another program changed', () => {
     expect(stage.lines('"changes":2')).toHaveLength(1);
   });
 
-  test('and a sync found, is logged and counted once, also where a notification told of it', async () => {
-    const stage = new Stage({
-      runs: [{ report: { ...FULL, repaired: ['link kube-ipvs0'] } }, { report: FULL }],
-    });
-    stage.runner.requestFull();
-    await stage.pass(5);
-    expect(stage.lines(REPAIRED)).toHaveLength(1);
-    expect(stage.programs).toEqual(['unknown']);
-    stage.runs = [{ report: { ...FULL, repaired: ['link kube-ipvs0'] } }, { report: FULL }];
-    stage.runner.foreignChanges.noticed({ objects: ['link kube-ipvs0'] });
-    await stage.pass(5);
-    expect(stage.programs).toEqual(['unknown', 'unknown']);
-  });
-
   describe('again and again', () => {
     /** The other program answers each repair after a second; how long each repair waits. */
     async function fight(stage: Stage, rounds: number, change = FLUSH): Promise<readonly number[]> {
@@ -333,20 +278,6 @@ describe('what another program changed', () => {
       await stage.pass(11);
       expect(await fight(stage, 1)).toEqual([0]);
     });
-
-    test('is repaired by a sync for another reason too, and by no other after it', async () => {
-      const stage = new Stage();
-      await fight(stage, 7);
-      await stage.pass(1);
-      stage.runner.foreignChanges.noticed(FLUSH);
-      stage.runner.request();
-      const before = stage.syncs;
-      await stage.pass(60);
-      expect(stage.syncs).toBe(before + 1);
-      stage.runner.foreignChanges.noticed(FLUSH);
-      await stage.runner.stop();
-      expect(stage.clock.pending).toBe(0);
-    });
   });
 });
 
@@ -354,13 +285,6 @@ describe('a verification', () => {
   /** Full syncs that take so long, in seconds, and find everything in place. */
   const looks = (...seconds: readonly number[]): Stage =>
     new Stage({ runs: seconds.map((each) => ({ ms: 1000 * each, report: FULL })) });
-
-  test('reads everything back', async () => {
-    const stage = looks(0);
-    stage.runner.verify();
-    await stage.pass(1);
-    expect([stage.fulls, stage.syncs]).toEqual([1, 1]);
-  });
 
   test.each([
     ['in one hundredth of the time', [2], [200]],
@@ -403,15 +327,6 @@ describe('a verification', () => {
     expect(fulls).toEqual([1, 1, 2, 3, 3]);
   });
 
-  test('does not wait for a first write that took long: it was no look', async () => {
-    const stage = new Stage({ runs: [{ ms: 10_000, report: { kind: 'full' } }, { report: FULL }] });
-    stage.runner.request();
-    await stage.pass(40);
-    stage.runner.verify();
-    await stage.pass(1);
-    expect([stage.fulls, stage.syncs]).toEqual([1, 2]);
-  });
-
   test('that must wait looks at the jumps; ten times sooner at everything if rules are missing', async () => {
     const stage = new Stage({
       runs: [{ ms: 2000, report: FULL }, { ms: 10, report: NOTHING }, { report: FULL }],
@@ -443,19 +358,6 @@ describe('a suspicion', () => {
     await settle();
     expect([stage.fulls, stage.programs]).toEqual([1, programs]);
     expect(stage.lines('"changedBy":"nft (pid 4711)"')).toHaveLength(programs.length);
-  });
-
-  test('soon after a costly look: the jumps are looked at, and everything if one is missing', async () => {
-    const missing = { repaired: ['chain nat PREROUTING'] };
-    const reports = [FULL, missing, { kind: 'full', repaired: ['chain nat KUBE-SERVICES'] }, FULL] as const;
-    const stage = new Stage({ runs: reports.map((report) => ({ ms: 5000, report })) });
-    stage.runner.requestFull();
-    await stage.pass(5);
-    stage.runner.suspect(NFT);
-    await stage.pass(5);
-    expect([stage.jumpLooks, stage.fulls]).toEqual([1, 2]);
-    await stage.pass(5);
-    expect([stage.syncs, stage.programs]).toEqual([3, ['nft', 'nft']]);
   });
 
   test('again and again costs a tenth of the time at most', async () => {
@@ -519,16 +421,6 @@ describe('a comparison beside the syncs', () => {
     await stage.pass(60);
     expect(count()).toBe(2);
   });
-
-  test('says of the generation from before it that it is in order', async () => {
-    const { stage, count } = comparing({ checked: 1, suspects: 0 });
-    for (const id of [1, 1, 2]) {
-      stage.generation = { id };
-      stage.runner.verify();
-      await stage.pass(1);
-    }
-    expect(count()).toBe(2);
-  });
 });
 
 describe('both families', () => {
@@ -578,16 +470,6 @@ describe('both families', () => {
     source.deleteService('a/one');
     await pass(5);
     expect(four.writer.syncs.at(-1)).toEqual(['a/one/TCP']);
-  });
-
-  test('do not wait for each other', async () => {
-    const { four, six, proxy, pass } = dualStack();
-    four.runs = [FAILS];
-    proxy.synced();
-    await pass(0.1);
-    proxy.service('a/both', service('a/both 10.96.0.2 fd00::2 80'));
-    await pass(5);
-    expect(six.writer.syncs.at(-1)).toEqual(['a/both/TCP']);
   });
 
   test('log the problems of the source', () => {

@@ -1,9 +1,8 @@
 /** What a family writes, from objects to the calls of its writer: which service ports, in which sync, in which order. */
 import { describe, expect, test } from 'vitest';
-import { UNBOUNDED } from '../../src/plan/capacity.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { TimeSlice } from '../../src/time/timeSlice.ts';
-import { node, SETTINGS, slice } from '../plan/given.ts';
+import { SETTINGS, slice } from '../plan/given.ts';
 import { FakeClock, settle } from '../time/fakeClock.ts';
 import { FakeWriter, REPORT } from './fakes.ts';
 import { make, tell, WEB, WEB_1 } from './given.ts';
@@ -77,12 +76,6 @@ describe('a sync', () => {
     expect([change?.previous?.frontends.length, change?.current?.frontends.length]).toEqual([1, 2]);
   });
 
-  test('with nothing new still asks the writer, which may have something to repair', async () => {
-    const { writer, proxy } = await serving();
-    await proxy.sync();
-    expect(writer.syncs).toEqual([[]]);
-  });
-
   test('that fails is made up for by the next, which answers what changed since the last that did not', async () => {
     const { writer, proxy } = await serving(WEB, WEB_1);
     writer.report = FAILS;
@@ -126,20 +119,6 @@ describe('a sync', () => {
     expect(lines.map((line) => tell(proxy, line))).toEqual([false, false, true, true]);
     const { proxy: four } = make();
     expect([WEB, '- shop/web'].map((line) => tell(four, line))).toEqual([true, false]);
-  });
-
-  test('follows the zone of the node', async () => {
-    const { writer, proxy } = await serving(
-      WEB,
-      'shop/web-1 of web 80 | 10.244.0.1 zone=a | 10.244.0.2 zone=b',
-    );
-    const pool = (): readonly string[] | undefined =>
-      writer.plan?.servicePorts.get('shop/web/TCP')?.pools.cluster?.map(({ ip }) => ip);
-    expect(pool()).toEqual(['10.244.0.1', '10.244.0.2']);
-    proxy.onNode(node('node-a', '192.0.2.10', 'zone=b'));
-    await proxy.sync();
-    expect(pool()).toEqual(['10.244.0.2']);
-    expect(writer.syncs).toEqual([['shop/web/TCP']]);
   });
 });
 
@@ -229,23 +208,6 @@ test.each<[string, waiting: string, arrivals: readonly string[], syncs: string, 
   );
 });
 
-test('a large one goes by itself too, and what changes meanwhile is written without a rest', async () => {
-  const made = await serving(large(1), WEB);
-  tell(made.proxy, '- shop/L1', WEB_1);
-  await run(made, [], [DB]);
-  expect(made.writer.syncs).toEqual([['shop/web/TCP'], ['shop/L1/TCP'], ['shop/db/TCP']]);
-});
-
-test('thousands of addresses that go at once do not hold up the endpoints of others', async () => {
-  const external = Array.from({ length: 60 }, (_, index) => `192.0.2.${index}`).join(',');
-  const names = Array.from({ length: 400 }, (_, index) => `shop/s${index}`);
-  const many = names.map((name, index) => `${name} 10.97.${index >> 8}.${index & 255} 80 ext=${external}`);
-  const { writer, proxy } = await serving(...many, WEB, WEB_1);
-  tell(proxy, ...names.map((name) => `- ${name}`), 'shop/web-1 of web 80 | 10.244.0.9');
-  expect((await proxy.sync())?.isPartial).toBe(true);
-  expect(writer.syncs[0]).toContain('shop/web/TCP');
-});
-
 describe('a writer that wants some at a time', () => {
   const PORTS = 'shop/large 10.96.0.9 a:1 b:2 c:3 d:4';
   const FOUR = [PORTS, 'shop/large-1 of large a:1 b:2 c:3 d:4 | 10.244.0.9'];
@@ -288,13 +250,6 @@ describe('a writer that wants some at a time', () => {
     expect([order.length, order[0], order.at(-1)]).toEqual([6, 'shop/web/TCP', 'shop/db/TCP']);
   });
 
-  test('gets everything at once where that is not more than it wants', async () => {
-    const made = await wanting(100);
-    tell(made.proxy, 'shop/web-1 of web 80 | 10.244.0.7', 'shop/new 10.96.0.3 80', '- shop/db');
-    await run(made);
-    expect(made.writer.syncs).toEqual([['shop/db/TCP', 'shop/new/TCP', 'shop/web/TCP']]);
-  });
-
   test('gets the endpoints of a small service before the rest of those of a large one, but not every time', async () => {
     const made = await wanting(undefined);
     tell(made.proxy, PORTS);
@@ -319,24 +274,4 @@ describe('a writer that wants some at a time', () => {
     await run(made);
     expect(new Set(made.writer.syncs.flat()).size).toBe(4);
   });
-});
-
-test('what is beyond the capacity of a service is told once, also where the plan stays the same', async () => {
-  const writer = new FakeWriter();
-  const capacity = { ...UNBOUNDED, frontends: 2 };
-  const proxy = new Proxier({ family: 'IPv4', settings: SETTINGS, writer, capacity });
-  proxy.onSynced();
-  const cuts = async (line: string): Promise<readonly string[]> => {
-    tell(proxy, line);
-    await proxy.sync();
-    return proxy.plan.takeNewCuts();
-  };
-  expect(await cuts('shop/web 10.96.0.1 80 ext=1.1.1.1')).toEqual([]);
-  expect(await cuts('shop/web 10.96.0.1 80 ext=1.1.1.1,1.1.1.2')).toEqual(['shop/web']);
-  expect(proxy.plan.cutsOf('shop/web')).toEqual([
-    { field: 'spec.externalIPs', count: 2, served: 1, bound: 'frontends', capacity: 2 },
-  ]);
-  expect(await cuts(WEB_1)).toEqual([]);
-  expect(await cuts('shop/web 10.96.0.1 80 ext=1.1.1.1')).toEqual(['shop/web']);
-  expect(proxy.plan.cutsOf('shop/web')).toEqual([]);
 });

@@ -2,13 +2,13 @@ import { spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { connect, createServer, type Server } from 'node:net';
-import { networkInterfaces } from 'node:os';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { connect } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { bindPort, type HeldPort, HeldPorts, heldPortsOf } from '../../src/system/heldPorts.ts';
-import type { Family, Ip } from '../../src/model/ip.ts';
+import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import { Cluster, cluster } from '../plan/cluster.ts';
 import { cidr, ip, VIEW, VIEW_6 } from '../plan/given.ts';
+import { freePort, requireIpv6 } from '../telemetry/http/support.ts';
 
 const LOCAL = ['127.0.0.1', '192.0.2.10', '198.51.100.7'].map(ip);
 
@@ -94,87 +94,39 @@ it('a port that is taken is logged once, until it is held, not wanted, or refuse
   expect(ports.refused).toBe(0);
 });
 
-const hasIpv6 = Object.values(networkInterfaces()).some((list) =>
-  list?.some(({ address }) => address === '::1'),
-);
-const LOOPBACK = { IPv4: ip('127.0.0.1'), IPv6: ip('::1') };
-const WILDCARD = { IPv4: '0.0.0.0', IPv6: '::' };
-
-describe.each(
-  (['IPv4', 'IPv6'] as const).flatMap((family) =>
-    ([LOOPBACK[family], ''] as const).map((address) => ({ family, address })),
-  ),
-)('a port held on "$address" ($family)', ({ family, address }) => {
-  let port: number;
-  let ports: HeldPorts;
-  beforeEach(async (context) => {
-    if (family === 'IPv6' && !hasIpv6) context.skip('this machine has no IPv6');
-    port = await freePort(family);
-    ports = new HeldPorts({ onEvent: () => undefined });
-  });
-  afterEach(() => ports?.close());
-
-  const held = (protocol: 'TCP' | 'UDP'): HeldPort => ({
-    family,
-    ip: address,
-    port,
-    protocol,
-    description: 'node port of shop/web',
-  });
-
-  it('is refused to programs of its family, until it is let go', async () => {
-    ports.reconcile([held('TCP'), held('UDP')]);
-    expect(await tryToListen(family, port)).toBe('EADDRINUSE');
-    expect(await tryToBindUdp(family, port)).toBe('EADDRINUSE');
-    if (hasIpv6) expect(await tryToListen(family === 'IPv4' ? 'IPv6' : 'IPv4', port)).toBe('done');
-    ports.reconcile([held('UDP')]);
-    expect(await tryToListen(family, port)).toBe('done');
-    expect(await tryToBindUdp(family, port)).toBe('EADDRINUSE');
-    ports.close();
-    expect(await tryToBindUdp(family, port)).toBe('done');
-  });
-
-  it('never answers: a client is refused as at an unused port', async () => {
-    ports.reconcile([held('TCP')]);
-    const client = connect({ host: LOOPBACK[family], port });
-    const [error] = (await once(client, 'error')) as [NodeJS.ErrnoException];
-    expect(error.code).toBe('ECONNREFUSED');
-  });
-
-  it('keeps next to nothing of what is sent to it', async () => {
-    ports.reconcile([held('UDP')]);
-    const client = createSocket(family === 'IPv4' ? 'udp4' : 'udp6');
-    for (let count = 0; count < 100; count++) {
-      await new Promise((resolve) => {
-        client.send('x'.repeat(1000), port, LOOPBACK[family], resolve);
-      });
-    }
-    client.close();
-    const bytes = queuedBytes(family, port);
-    expect(bytes).toBeGreaterThan(0);
-    expect(bytes).toBeLessThan(10_000);
-  });
-});
-
-describe('binding', () => {
-  it('says why not', () => {
-    const elsewhere = ip('203.0.113.99');
-    expect(bindPort({ family: 'IPv4', ip: elsewhere, port: 30080, protocol: 'TCP' })).toEqual({
-      kind: 'refused',
-      errno: 'EADDRNOTAVAIL',
-    });
-  });
-
-  it('leaves nothing to the programs that we start', async () => {
-    const port = await freePort('IPv4');
-    const bound = bindPort({ family: 'IPv4', ip: '', port, protocol: 'TCP' });
+it.for(FAMILIES)(
+  'a port held in %s answers nobody, keeps next to nothing, and goes to no program of ours',
+  async (family, context) => {
+    if (family === 'IPv6') requireIpv6(context);
+    const host = family === 'IPv4' ? '127.0.0.1' : '::1';
+    const port = await freePort();
+    const bind = (protocol: 'TCP' | 'UDP') => bindPort({ family, ip: '', port, protocol });
+    const held = [bind('TCP'), bind('UDP')];
+    expect(bind('TCP')).toEqual({ kind: 'refused', errno: 'EADDRINUSE' });
     const child = spawn('sleep', ['60']);
     onTestFinished(() => void child.kill());
     await once(child, 'spawn');
-    if (bound.kind === 'bound') bound.close();
-    expect(bound.kind).toBe('bound');
-    expect(await tryToListen('IPv4', port)).toBe('done');
-  });
+    const [error] = (await once(connect({ host, port }), 'error')) as [NodeJS.ErrnoException];
+    expect(error.code).toBe('ECONNREFUSED');
+    const client = createSocket(family === 'IPv4' ? 'udp4' : 'udp6');
+    for (let count = 0; count < 100; count++)
+      await new Promise((resolve) => {
+        client.send('x'.repeat(1000), port, host, resolve);
+      });
+    client.close();
+    expect(queuedBytes(family, port)).toBeGreaterThan(0);
+    expect(queuedBytes(family, port)).toBeLessThan(10_000);
+    for (const each of held) if (each.kind === 'bound') each.close();
+    const again = [bind('TCP'), bind('UDP')];
+    expect(again.map(({ kind }) => kind)).toEqual(['bound', 'bound']);
+    for (const each of again) if (each.kind === 'bound') each.close();
+  },
+);
+
+it('a port at an address that is not ours is refused', () => {
+  const elsewhere = ip('203.0.113.99');
+  const refused = { kind: 'refused', errno: 'EADDRNOTAVAIL' };
+  expect(bindPort({ family: 'IPv4', ip: elsewhere, port: 30080, protocol: 'TCP' })).toEqual(refused);
 });
 
 /** What waits in the buffer of a UDP socket, with what the kernel needs around it. */
@@ -184,45 +136,4 @@ function queuedBytes(family: Family, port: number): number {
     .split('\n')
     .find((text) => text.trim().split(/\s+/)[1]?.endsWith(`:${hex}`));
   return Number.parseInt(line?.trim().split(/\s+/)[4]?.split(':')[1] ?? '', 16);
-}
-
-async function listen(family: Family, port: number, host: Ip | string): Promise<Server> {
-  const server = createServer().listen({ host, port, ipv6Only: family === 'IPv6' });
-  await once(server, 'listening');
-  return server;
-}
-
-function closed(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-  });
-}
-
-async function freePort(family: Family): Promise<number> {
-  const server = await listen(family, 0, WILDCARD[family]);
-  const address = server.address();
-  await closed(server);
-  return typeof address === 'object' && address ? address.port : 0;
-}
-
-async function tryToListen(family: Family, port: number): Promise<string> {
-  try {
-    await closed(await listen(family, port, WILDCARD[family]));
-    return 'done';
-  } catch (error) {
-    return String((error as NodeJS.ErrnoException).code);
-  }
-}
-
-async function tryToBindUdp(family: Family, port: number): Promise<string> {
-  const socket = createSocket({ type: family === 'IPv4' ? 'udp4' : 'udp6', ipv6Only: family === 'IPv6' });
-  try {
-    socket.bind(port, WILDCARD[family]);
-    await once(socket, 'listening');
-    return 'done';
-  } catch (error) {
-    return String((error as NodeJS.ErrnoException).code);
-  } finally {
-    socket.close();
-  }
 }

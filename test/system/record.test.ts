@@ -1,13 +1,5 @@
 /** The record of what was written: what it says after any end of its process, and when it is not used. */
-import {
-  appendFileSync,
-  chmodSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -141,28 +133,12 @@ describe('the record', () => {
     expect([...(restored?.applied ?? [])]).toEqual([...plansOf(...A, ...B)]);
   });
 
-  test('goes on in the same file after a start from it', async () => {
-    await written(...A);
-    const second = start();
-    await second.family.restore(plansOf(...A), OPTIONS);
-    await write(second, plansOf(...A, ...B), { ids: plansOf(...B).keys(), isFull: false });
-    await isSettled();
-    expect((await start().family.restore(plansOf(...A, ...B), OPTIONS))?.differing).toEqual([]);
-  });
-
   const REASONS: readonly (readonly [what: string, act: () => unknown, why: RegExp])[] = [
     ['another handle', () => rules.handle++, /made again/],
     ['no mark', () => (rules.mark = undefined), /without its mark/],
     ['a byte changed', () => changeByte(), /cut off, or was changed/],
-    ['a byte more', () => appendFileSync(file(), 'x'), /cut off, or was changed/],
-    [
-      'another program’s file',
-      () => writeFileSync(file(), 'hello', { mode: 0o600 }),
-      /cut off, or was changed/,
-    ],
     ['no file', () => rmSync(file()), /there is none/],
     ['a file for everybody', () => chmodSync(file(), 0o666), /changed by others/],
-    ['a directory for everybody', () => chmodSync(directory, 0o777), /changed by others/],
   ];
 
   function changeByte(): void {
@@ -197,21 +173,6 @@ describe('the record', () => {
     expect(journal()).toMatchObject({ generation: 0 });
   });
 
-  test('is current again once everything was compared', async () => {
-    await written(...A);
-    rules.generation++;
-    const second = start();
-    await second.family.restore(plansOf(...A), OPTIONS);
-    await write(second, plansOf(...A), { isFull: false });
-    await isSettled();
-    expect(journal()).toMatchObject({ generation: 0 });
-    second.family.verified();
-    await eventually('the generation is known', () => {
-      const read = journal();
-      return typeof read === 'object' && read.generation === rules.generation;
-    });
-  });
-
   test('of a process that ended between its intent and its commit holds; after the commit it does not', async () => {
     await written(...A);
     const second = start();
@@ -234,17 +195,6 @@ describe('the record', () => {
     await write(second, plansOf(...A), { isWhole: false });
     expect(journal()).toMatchObject({ isOpen: true });
     await write(second, plansOf(...A));
-    await isSettled();
-  });
-
-  test('does not hold while a change of another program is not repaired', async () => {
-    const process = start();
-    await process.family.restore(new Map(), OPTIONS);
-    await write(process, plansOf(...A));
-    await isSettled();
-    process.family.doubt();
-    expect(journal()).toMatchObject({ isOpen: true });
-    await write(process, plansOf(...A), { isFull: false });
     await isSettled();
   });
 

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   type Answer,
   BoundServer,
-  download,
   NOT_FOUND,
   pageServer,
+  parseListenAddress,
   plain,
   type Request,
 } from '../../../src/telemetry/http/server.ts';
@@ -17,7 +17,6 @@ const IDLE_MS = 50;
 
 async function page(request: Request) {
   if (request.path === '/throws') throw new Error('on purpose');
-  if (request.path === '/stream') return download('a.txt', 'onetwo');
   if (request.path === '/echo') return plain(200, (await request.text(5)) ?? 'too long');
   if (request.path === '/slow')
     return new Promise<Answer>((resolve) => setTimeout(resolve, 10 * IDLE_MS, plain(200, 'late')));
@@ -44,13 +43,6 @@ test('a client that waits for its answer is not idle', async () => {
   expect((await ask(server.port, '/slow')).body).toBe('late');
 });
 
-test('a download has a name', async () => {
-  const { body, headers } = await ask(server.port, '/stream');
-  expect(body).toBe('onetwo');
-  expect(headers['content-disposition']).toBe('attachment; filename="a.txt"');
-  expect((await ask(server.port, '/stream', { method: 'HEAD' })).body).toBe('');
-});
-
 test.each([
   ['5', '5'],
   ['123456', 'too long'],
@@ -58,6 +50,16 @@ test.each([
 ])('a body of %o reads as %o', async (body, expected) => {
   expect((await ask(server.port, '/echo', { method: 'PUT', body })).body).toBe(expected);
 });
+
+test.each([
+  ['0.0.0.0:10256', { host: '0.0.0.0', port: 10256 }],
+  ['[fd00::1]:80', { host: 'fd00::1', port: 80 }],
+  [':10249', { host: '', port: 10249 }],
+  ['10.0.0.1', undefined],
+  ['::1:80', undefined],
+  ['10.0.0.1:99999', undefined],
+  ['', undefined],
+])('the address %o', (address, expected) => expect(parseListenAddress(address)).toEqual(expected));
 
 describe('nonsense', () => {
   const close = 'Host: x\r\nConnection: close\r\n\r\n';

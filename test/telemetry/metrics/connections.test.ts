@@ -69,117 +69,87 @@ describe('connections by service and by endpoint', () => {
     );
   }
 
-  test('a service has as many as its endpoints together', async () => {
-    counted('web a 3', 'web b 4', 'api c 1');
-    expect(await shown()).toEqual([
-      'service web 7',
-      'service api 1',
-      'endpoint web a 3',
-      'endpoint web b 4',
-      'endpoint api c 1',
-    ]);
-  });
-
-  test('what was counted stays when counting begins anew', async () => {
-    counted('web a 10');
-    await shown();
-    counted('web a 2');
-    expect(await shown()).toEqual(['service web 12', 'endpoint web a 12']);
-    counted('web a 3');
-    expect(await shown()).toEqual(['service web 13', 'endpoint web a 13']);
-    counted('web a 1');
-    expect(await shown()).toEqual(['service web 14', 'endpoint web a 14']);
-  });
-
-  test('a service keeps what its gone endpoints had; never does a number fall', async () => {
-    counted('web a 10', 'web b 20');
-    await shown();
-    counted('web a 12');
-    const [service, ...endpoints] = await shown();
-    expect(service).toBe('service web 32');
-    expect(endpoints).toEqual(['endpoint web a 12']);
-    counted('web a 12', 'web b 1');
-    expect((await shown())[0]).toBe('service web 33');
-  });
-
-  test('one endpoint begins anew while another has more than it lost', async () => {
-    counted('web a 10', 'web b 20');
-    await shown();
-    counted('web a 50', 'web b 0');
-    expect((await shown())[0]).toBe('service web 70');
-  });
-
-  test('each that counts for an endpoint counts for itself, and what one of them had is kept when it goes', async () => {
-    counted('web a 10 any-2', 'web a 5 ports-any-2');
-    expect(await shown()).toEqual(['service web 15', 'endpoint web a 15']);
-    counted('web a 11 any-2');
-    expect(await shown()).toEqual(['service web 16', 'endpoint web a 16']);
-    counted('web a 30 any-3');
-    expect(await shown()).toEqual(['service web 46', 'endpoint web a 46']);
-  });
-
-  test('what is counted in two places is added once; and so when it is not any more', async () => {
-    counted('web a 10');
-    await shown();
-    counted('web a 12 any-1 *', 'web a 90 connections-tcp');
-    expect(await shown()).toEqual(['service web 100', 'endpoint web a 100']);
-    counted('web a 15 any-1 *', 'web a 91 connections-tcp');
-    expect(await shown()).toEqual(['service web 101', 'endpoint web a 101']);
-    counted('web a 19');
-    expect(await shown()).toEqual(['service web 105', 'endpoint web a 105']);
-  });
-
-  test('nor is it added twice among those without a series', async () => {
-    start(1);
-    counted('one a 1', 'web a 10 any-1 *', 'web a 40 connections-tcp');
-    expect(await shown()).toEqual(['service one 1', 'service - 40', 'endpoint one a 1', 'endpoint - 40']);
-  });
-
-  test('one that is met twice in a reading counts once', async () => {
-    counted('web a 10', 'web a 10');
-    expect(await shown()).toEqual(['service web 10', 'endpoint web a 10']);
-  });
-
-  test('what is gone is not shown', async () => {
-    counted('web a 10', 'api c 1');
-    await shown();
-    counted('api c 1');
-    expect(await shown()).toEqual(['service api 1', 'endpoint api c 1']);
-  });
-
-  test('there are only so many series; those that came first stay, the others are added up', async () => {
-    start(2);
-    counted('one a 1', 'two a 2', 'three a 3', 'four a 4');
-    expect(await shown()).toEqual([
-      'service one 1',
-      'service two 2',
-      'service - 7',
-      'endpoint one a 1',
-      'endpoint two a 2',
-      'endpoint - 7',
-    ]);
-    counted('four a 5', 'three a 3', 'two a 2', 'one a 1');
-    expect(await shown()).toEqual([
-      'service one 1',
-      'service two 2',
-      'service - 8',
-      'endpoint one a 1',
-      'endpoint two a 2',
-      'endpoint - 8',
-    ]);
-  });
-
-  test('the rest does not fall when some of it goes, or gets a series of its own', async () => {
-    start(2);
-    counted('one a 1', 'two a 2', 'three a 3', 'four a 4');
-    await shown();
-    counted('one a 1', 'three a 3', 'four a 4');
-    const later = await shown();
-    expect(later.filter((line) => line.startsWith('service'))).toEqual([
-      'service one 1',
-      'service three 3',
-      'service - 7',
-    ]);
+  /** Each reading, and what is shown after it. */
+  test.each<[string, maxSeries: number, ...readings: (readonly [read: string, shown: string])[]]>([
+    [
+      'a service has as many as its endpoints together',
+      4,
+      [
+        'web a 3, web b 4, api c 1',
+        'service web 7, service api 1, endpoint web a 3, endpoint web b 4, endpoint api c 1',
+      ],
+    ],
+    [
+      'what was counted stays when counting begins anew',
+      4,
+      ['web a 10', 'service web 10, endpoint web a 10'],
+      ['web a 2', 'service web 12, endpoint web a 12'],
+      ['web a 3', 'service web 13, endpoint web a 13'],
+      ['web a 1', 'service web 14, endpoint web a 14'],
+    ],
+    [
+      'a service keeps what its gone endpoints had, and never falls',
+      4,
+      ['web a 10, web b 20', 'service web 30, endpoint web a 10, endpoint web b 20'],
+      ['web a 12', 'service web 32, endpoint web a 12'],
+      ['web a 50, web b 0', 'service web 70, endpoint web a 50, endpoint web b 0'],
+    ],
+    [
+      'each that counts for an endpoint counts for itself, and what one of them had is kept when it goes',
+      4,
+      ['web a 10 any-2, web a 5 ports-any-2', 'service web 15, endpoint web a 15'],
+      ['web a 11 any-2', 'service web 16, endpoint web a 16'],
+      ['web a 30 any-3', 'service web 46, endpoint web a 46'],
+    ],
+    [
+      'what is counted in two places is added once; and so when it is not any more',
+      4,
+      ['web a 10', 'service web 10, endpoint web a 10'],
+      ['web a 12 any-1 *, web a 90 connections-tcp', 'service web 100, endpoint web a 100'],
+      ['web a 15 any-1 *, web a 91 connections-tcp', 'service web 101, endpoint web a 101'],
+      ['web a 19', 'service web 105, endpoint web a 105'],
+    ],
+    [
+      'nor is it added twice among those without a series',
+      1,
+      [
+        'one a 1, web a 10 any-1 *, web a 40 connections-tcp',
+        'service one 1, service - 40, endpoint one a 1, endpoint - 40',
+      ],
+    ],
+    [
+      'one that is met twice in a reading counts once',
+      4,
+      ['web a 10, web a 10', 'service web 10, endpoint web a 10'],
+    ],
+    [
+      'what is gone is not shown',
+      4,
+      ['web a 10, api c 1', 'service web 10, service api 1, endpoint web a 10, endpoint api c 1'],
+      ['api c 1', 'service api 1, endpoint api c 1'],
+    ],
+    [
+      'there are only so many series; those that came first stay, the rest is added up and does not fall',
+      2,
+      [
+        'one a 1, two a 2, three a 3, four a 4',
+        'service one 1, service two 2, service - 7, endpoint one a 1, endpoint two a 2, endpoint - 7',
+      ],
+      [
+        'four a 5, three a 3, two a 2, one a 1',
+        'service one 1, service two 2, service - 8, endpoint one a 1, endpoint two a 2, endpoint - 8',
+      ],
+      [
+        'one a 1, three a 3, four a 4',
+        'service one 1, service three 3, service - 8, endpoint one a 1, endpoint three a 3, endpoint - 8',
+      ],
+    ],
+  ])('%s', async (_, maxSeries, ...steps) => {
+    start(maxSeries);
+    for (const [read, expected] of steps) {
+      counted(...read.split(', '));
+      expect((await shown()).join(', ')).toBe(expected);
+    }
   });
 
   test('a reading is kept for 30 s, and says how old it is', async () => {
