@@ -46,51 +46,31 @@ describe('the log', () => {
 describe('the commands', () => {
   const BROKEN = 'kind: Service\nmetadata: {name: web}\nspec: {clusterIP: 10.0.0.1, ports: []}\n';
   const HEADLESS = 'kind: Service\nmetadata: {name: web}\nspec: {clusterIP: None}\n';
-  const evilName = (name: string): string => `${name}${FORGED}`.replaceAll('/', '');
+  const evilName = (name: string): string => `${FORGED.replaceAll('/', '')}${name}`;
 
-  const rows: readonly { title: string; args: () => readonly string[]; lines: number }[] = [
-    {
-      title: 'a bad object in a file with an evil name',
-      args: () => ['plan', '--manifests', file(`${evilName('a')}.yaml`, BROKEN)],
-      lines: 1,
-    },
-    {
-      title: 'an object that is left alone in such a file',
-      args: () => ['plan', '--manifests', file(`${evilName('b')}.yaml`, HEADLESS)],
-      lines: 1,
-    },
-    {
-      title: 'a key with an evil name',
-      args: () => [
-        'plan',
-        '--manifests',
-        file('c.yaml', `kind: Node\nmetadata: {name: ${JSON.stringify(EVIL)}}\n`),
-      ],
-      lines: 1,
-    },
-    {
-      title: 'manifests that are not there',
-      args: () => ['plan', '--manifests', `/nowhere${FORGED}`],
-      lines: 1,
-    },
-    {
-      title: 'a configuration that is not there',
-      args: () => ['run', `--config=/nowhere${FORGED}`],
-      lines: 1,
-    },
-    {
-      title: 'a configuration with an evil name',
-      args: () => ['run', '--config', file(evilName('d'), 'mode: [\n')],
-      lines: 1,
-    },
-    { title: 'a flag that nobody knows', args: () => ['plan', `--${FORGED}`], lines: 1 },
-    { title: 'a command that nobody knows', args: () => [FORGED], lines: 1 },
-    { title: 'a bad value of a flag', args: () => ['plan', `--family=${FORGED}`], lines: 1 },
-  ];
-  test.each(rows)('$title', async ({ args, lines }) => {
-    const { err } = await junction(...args());
+  const key = file('c.yaml', `kind: Node\nmetadata: {name: ${JSON.stringify(EVIL)}}\n`);
+
+  test.each<readonly [string, readonly string[]]>([
+    ['a bad object in a file with an evil name', ['plan', '--manifests', file(evilName('a.yaml'), BROKEN)]],
+    [
+      'an object that is left alone in such a file',
+      ['plan', '--manifests', file(evilName('b.yaml'), HEADLESS)],
+    ],
+    ['a key with an evil name', ['plan', '--manifests', key]],
+    ['manifests that are not there', ['plan', '--manifests', `/nowhere${FORGED}`]],
+    [
+      'manifests to compare that are not there',
+      ['diff', '--manifests', key, '--to-manifests', `/nowhere${FORGED}`],
+    ],
+    ['a configuration that is not there', ['run', `--config=/nowhere${FORGED}`]],
+    ['a configuration with an evil name', ['run', '--config', file(evilName('d'), 'mode: [\n')]],
+    ['a flag that nobody knows', ['plan', `--${FORGED}`]],
+    ['a command that nobody knows', [FORGED]],
+    ['a bad value of a flag', ['plan', `--family=${FORGED}`]],
+  ])('%s', async (_, args) => {
+    const { err } = await junction(...args);
+    expect(err).not.toBe('');
     expect(err).not.toMatch(UNPRINTABLE);
-    expect(err.trimEnd().split('\n').length).toBeGreaterThanOrEqual(lines);
     expect(err).not.toMatch(/^junction: all is well/m);
   });
 });
