@@ -1,102 +1,286 @@
+/** `junction check` on machines that are made up: everything that a mode needs, taken away one by one. */
 import { describe, expect, test } from 'vitest';
-import { capabilityCheck, hasCapability } from '../../../src/modes/prerequisites/capabilities.ts';
-import {
-  absent,
-  type Check,
-  present,
-  readinessOf,
-  summary,
-  unknown,
-} from '../../../src/modes/prerequisites/check.ts';
-import { moduleRemedy, offerWithModule } from '../../../src/modes/prerequisites/pieces.ts';
-import { fakeMachine } from './fakeMachine.ts';
+import { checkCommand } from '../../../src/cli/checkCommand.ts';
+import { JunctionError } from '../../../src/errors.ts';
+import { FAMILIES, type Family } from '../../../src/model/ip.ts';
+import { type Check, report } from '../../../src/modes/prerequisites/check.ts';
+import { captured } from '../../cli/junction.ts';
+import { fromFlags, valid } from '../../config/given.ts';
+import { fakeMachine, type FakeMachine, type Lacks } from './fakeMachine.ts';
 
-const good = present('a', 'always', 'there');
-const gone = absent('b', 'always', 'not there', 'bring it');
-const partly = absent('c', 'for c', 'not there', 'bring it');
-const untried = unknown('d', 'always', 'not tried', 'try again');
-const untriedExtra = unknown('e', 'for e', 'not tried', 'try again');
+interface Answer {
+  readonly summary: string;
+  readonly checks: readonly Check[];
+}
 
-describe('what checks come to', () => {
-  test.each<readonly [readonly Check[], string, string]>([
-    [[good], 'yes', 'x mode can run here.'],
-    [[good, partly], 'yes', 'x mode can run here; 1 thing is only partly there.'],
-    [[good, untriedExtra], 'yes', 'x mode can run here; 1 thing was not tried.'],
-    [[good, untried], 'unclear', 'whether x mode can run here is not clear; 1 thing was not tried.'],
-    [[gone, good], 'no', 'x mode cannot run here: 1 thing is missing.'],
+async function check(
+  mode: string,
+  machine: FakeMachine,
+  flags: string,
+  families: readonly Family[] = FAMILIES,
+): Promise<Answer> {
+  const config = valid(fromFlags(`--proxy-mode=${mode}`, ...flags.split(' ').filter((flag) => flag !== '')));
+  const run = await captured((output) => checkCommand(config, output, { families, output: 'json' }, machine));
+  const answer = JSON.parse(run.out) as Answer & { readonly verdict: string };
+  expect(run.code).toBe(answer.verdict === 'yes' ? 0 : 1);
+  // Nothing stays.
+  expect(machine.clients.flatMap((client) => [...client.chains])).toEqual([]);
+  expect([...machine.trialObjects]).toEqual([]);
+  return answer;
+}
+
+/** `missing kernel module ip_vs`, of what is not simply there. */
+function troubles({ checks }: Answer): readonly string[] {
+  return checks.filter(({ state }) => state !== 'present').map(({ state, subject }) => `${state} ${subject}`);
+}
+
+const both = (text: string): string => FAMILIES.map((family) => `${text}, ${family}`).join('; ');
+const LOCK = new JunctionError('XTABLES_LOCK_HELD', 'held by firewalld');
+const NO_LOCK = new JunctionError('XTABLES_LOCK_UNUSABLE', 'no /run/xtables.lock');
+const XT = ['-m addrtype', '-m mark', '-j MARK', '-j MASQUERADE', '-m statistic', '-m recent', '-m sctp'];
+const ARP = { 'net/ipv4/conf/all/arp_ignore': '0', 'net/ipv4/conf/all/arp_announce': '0' };
+type Row = readonly [lacks: Lacks, troubles: string, flags?: string];
+
+const CASES: Readonly<Record<string, readonly Row[]>> = {
+  iptables: [
+    [{}, ''],
+    [{ iptables: { variant: 'legacy' } }, ''],
+    [{ capabilities: '0' }, 'missing capability NET_ADMIN'],
     [
-      [gone, gone, partly, partly],
-      'no',
-      'x mode cannot run here: 2 things are missing; 2 things are only partly there.',
+      { programs: ['iptables', 'ip6tables'] },
+      'missing programs iptables, -save, -restore; missing programs ip6tables, -save, -restore',
     ],
-  ])('%#', (checks, verdict, text) => {
-    expect(readinessOf(checks)).toBe(verdict);
-    expect(summary('x', checks)).toBe(text);
+    [{ programs: ['iptables-save'] }, 'missing programs iptables, -save, -restore'],
+    [{ ipv6: false }, 'degraded IPv6'],
+    [{ iptablesOf: { IPv6: { lacksTables: ['nat'] } } }, 'degraded iptables nat table, IPv6'],
+    [{ iptables: { lacksTables: ['nat'] } }, both('missing iptables nat table')],
+    [{ iptables: { refuses: ['-m statistic'] } }, 'missing iptables match statistic'],
+    [{ iptables: { refuses: ['-j REJECT'], variant: 'legacy' } }, 'missing iptables target REJECT'],
+    [{ iptables: { refuses: ['-m recent'] } }, 'degraded iptables match recent'],
+    [{ iptables: { refuses: ['-m recent'], variant: 'legacy' } }, 'degraded iptables match recent'],
+    [{ iptables: { refuses: ['-m recent'], namesNoLines: true } }, 'degraded iptables match recent'],
+    [{ iptables: { refuses: ['-m sctp'] } }, 'degraded iptables match sctp'],
+    [{ iptables: { refuses: ['-m nfacct'] } }, 'missing iptables match nfacct'],
+    [{ iptables: { refuses: XT } }, 'missing kernel module nft_compat'],
+    [{ counters: false }, 'degraded kernel module nfnetlink_acct'],
+    [{ counters: false }, '', '--iptables-layout=classic'],
+    [
+      { sysctls: { 'net/bridge/bridge-nf-call-iptables': undefined } },
+      'unknown iptables match physdev',
+      '--iptables-layout=classic',
+    ],
+    [{ modules: ['nf_conntrack_netlink'] }, 'degraded kernel module nf_conntrack_netlink'],
+    [{ readOnlySysctls: true }, 'degraded sysctl net.ipv4.conf.all.route_localnet'],
+    [{ readOnlySysctls: true }, '', '--iptables-localhost-nodeports=false'],
+    [{ iptables: { error: LOCK } }, both('unknown iptables nat table')],
+    [{ iptables: { error: NO_LOCK } }, both('unknown iptables nat table')],
+  ],
+  ipvs: [
+    [{}, ''],
+    [
+      { modules: ['ip_vs'] },
+      'missing kernel module ip_vs; unknown IPVS scheduler rr; unknown sysctls net.ipv4.vs.*',
+    ],
+    [{ unloaded: ['ip_vs', 'ip_vs_rr', 'dummy', 'ip_set_hash_ip'] }, ''],
+    [{}, 'missing IPVS scheduler nosuch', '--ipvs-scheduler=nosuch'],
+    [{ schedulersInUse: ['mh'], schedulers: [] }, '', '--ipvs-scheduler=mh'],
+    [{ modules: ['dummy'] }, 'missing kernel module dummy'],
+    [{ modules: ['dummy'], link: { kind: 'dummy' } }, ''],
+    [{ link: { kind: 'bridge' } }, 'missing device kube-ipvs0'],
+    [
+      { modules: ['ip_set_hash_ipportnet', 'ip_set_bitmap_port'] },
+      'missing kernel modules ip_set_hash_ipportnet, ip_set_bitmap_port',
+    ],
+    [{ modules: ['ip_set_hash_ip'] }, 'missing kernel module ip_set_hash_ip; unknown iptables match set'],
+    [{ iptables: { refuses: ['-m physdev'] } }, 'degraded iptables match physdev'],
+    [{ iptables: { refuses: ['-m set'] } }, 'missing iptables match set'],
+    [{ iptables: { lacksLibrary: ['-m ipvs'] } }, 'degraded iptables match ipvs'],
+    [
+      { readOnlySysctls: true, sysctls: ARP },
+      'missing sysctl net.ipv4.vs.conntrack; missing sysctl net.ipv4.vs.expire_nodest_conn; missing sysctl net.ipv4.conf.all.arp_ignore; missing sysctl net.ipv4.conf.all.arp_announce',
+      '--ipvs-strict-arp',
+    ],
+    [
+      {
+        readOnlySysctls: true,
+        sysctls: { 'net/ipv4/vs/conntrack': '1', 'net/ipv4/vs/expire_nodest_conn': '1' },
+      },
+      '',
+    ],
+    [{ sysctls: { 'net/ipv4/vs/conntrack': undefined } }, 'missing sysctl net.ipv4.vs.conntrack'],
+  ],
+  nftables: [
+    [{}, ''],
+    [{ programs: ['iptables', 'ip6tables', 'nft'] }, ''],
+    [{ modules: ['nf_tables'] }, both('missing nftables')],
+    [{ unloaded: ['nf_tables', 'nft_masq'] }, ''],
+    [{ modules: ['nft_chain_nat'] }, both('missing nftables')],
+    [{ ipv6: false }, 'degraded IPv6'],
+    [
+      { nftables: { lacks: ['several ranges'] } },
+      both('missing nftables: sets of several fields with ranges'),
+    ],
+    [{ modules: ['nft_numgen'] }, both('missing nftables: drawing an endpoint at random')],
+    [{ modules: ['nft_fib_ipv6'] }, 'missing nftables: asking whether an address is local, IPv6'],
+    [{ modules: ['nft_reject_ipv4'] }, 'missing nftables: refusing a connection before it is routed, IPv4'],
+    [
+      { nftables: { lacks: ['reject before routing'] } },
+      both('missing nftables: refusing a connection before it is routed'),
+    ],
+    [{ modules: ['nft_masq'] }, both('missing nftables: masquerading with random ports')],
+    [{ nftables: { lacks: ['update with data'] } }, both('degraded nftables: affinity entries')],
+    [{ nftables: { lacks: ['counters'] } }, both('degraded nftables: counters of elements')],
+    [{ nftables: { lacks: ['owners'] } }, both('degraded nftables: tables that nobody else can change')],
+    [{ nftablesOf: { IPv6: { mostSets: 20 } } }, 'missing nftables: all of it in one table, IPv6'],
+    [{ nftVersion: 'nftables v0.9.8 (E.D.S.)\n' }, 'degraded program nft'],
+    [{ nftVersion: 'nftables v1.0.0 (Fearless Fosdick #2)\n' }, 'degraded program nft'],
+    [{ nftables: { interruptions: ['EINTR', 'EAGAIN', 'ENOBUFS'] } }, ''],
+  ],
+};
+
+describe.each(Object.entries(CASES))('%s mode on a machine that lacks', (mode, rows) => {
+  const cases = rows.map(([lacks, expected, flags = '']) => ({ lacks, expected, flags }));
+  test.each(cases)('$lacks $flags: $expected', async ({ lacks, expected, flags }) => {
+    const machine = fakeMachine(lacks);
+    const answer = await check(mode, machine, flags);
+    expect(troubles(answer).join('; ')).toBe(expected);
+    for (const { state, remedy } of answer.checks) expect(remedy === '').toBe(state === 'present');
+    expect(answer.summary).toContain(expected.includes('missing') ? 'cannot run here' : 'can run here');
   });
 });
 
-describe('capabilities', () => {
-  const status = (effective: string): string =>
-    `Name:\tnode\nCapInh:\t0\nCapEff:\t${effective}\nCapBnd:\t0\n`;
+/** What is found, and what to do, of the first trouble. */
+const WORDS: readonly (readonly [mode: string, lacks: Lacks, found: RegExp, remedy: RegExp])[] = [
+  ['ipvs', { capabilities: '0' }, /may not change the network/, /with the capability NET_ADMIN/],
+  [
+    'iptables',
+    { iptables: { refuses: ['-j REJECT'] } },
+    /^refused in filter IPv4, filter IPv6: the kernel does not have it \("No such file or directory"\)$/,
+    /^Kernel modules ipt_REJECT, ip6t_REJECT\. modprobe -a ipt_REJECT ip6t_REJECT/,
+  ],
+  ['ipvs', { iptables: { lacksLibrary: ['-m ipvs'] } }, /./, /^The programs lack it, not the kernel/],
+  ['ipvs', { link: { kind: 'bridge' } }, /is no dummy device but bridge$/, /ip link delete kube-ipvs0/],
+  [
+    'ipvs',
+    { modules: ['dummy'] },
+    /^.*EOPNOTSUPP; modprobe: FATAL: Module dummy not found$/,
+    /modprobe dummy\. If it is not found, linux-modules-extra-6\.1\.0-18-amd64 \(Ubuntu\) or .* \(RHEL, Fedora\)/,
+  ],
+  [
+    'ipvs',
+    { modules: ['dummy'], moduleFolder: false },
+    /EOPNOTSUPP/,
+    /^On the node: modprobe dummy\. Or mount the node's \/lib\/modules into the container, read-only/,
+  ],
+  [
+    'nftables',
+    { modules: ['nft_fib_ipv4'] },
+    /^the kernel refuses it \(ENOENT\); modprobe: FATAL: Module nft_fib_ipv4 not found$/,
+    /^It came with Linux 4\.10; this is 6\.1\.0-18-amd64\. Kernel modules nft_fib_ipv4, nft_fib\. modprobe -a/,
+  ],
+  [
+    'nftables',
+    { modules: ['nf_tables'] },
+    /^no tables of this family: the kernel refuses it \(ENOTSUP\)/,
+    /modprobe nf_tables.* CONFIG_NF_TABLES, CONFIG_NF_TABLES_IPV4,/,
+  ],
+  ['nftables', { nftables: { lacks: ['counters'] } }, /takes it, and knows nothing of it afterwards/, /./],
+];
 
-  test('are read from the set that is in force', () => {
-    expect(hasCapability(status('0000000000001000'), 'NET_ADMIN')).toBe(true);
-    expect(hasCapability(status('0000000000001000'), 'SYS_MODULE')).toBe(false);
-    expect(hasCapability(status('000001ffffffffff'), 'SYS_MODULE')).toBe(true);
-    expect(hasCapability(status('000001ffffffefff'), 'NET_ADMIN')).toBe(false);
-    expect(hasCapability('', 'NET_ADMIN')).toBe(false);
-  });
-
-  test('not being able to load modules is a note, no fault', () => {
-    expect(capabilityCheck(status('0000000000001000'))).toMatchObject({
-      state: 'present',
-      found: expect.stringContaining('not load kernel modules'),
-    });
-  });
+test.each(WORDS)('%s, %j: %s', async (mode, lacks, found, remedy) => {
+  const { checks } = await check(mode, fakeMachine(lacks), '');
+  const trouble = checks.find(({ state }) => state !== 'present');
+  expect(trouble?.found).toMatch(found);
+  expect(trouble?.remedy).toMatch(remedy);
 });
 
-describe('a module', () => {
-  test('with its packages, where modules are in sight', () => {
-    expect(moduleRemedy(fakeMachine(), ['ip_vs'])).toBe(
-      'modprobe ip_vs. If it is not found, linux-modules-extra-6.1.0-18-amd64 (Ubuntu) or kernel-modules-extra (RHEL, Fedora) may have it; else this kernel is built without it.',
+describe('trials', () => {
+  const tried = async (
+    mode: string,
+    lacks: Lacks,
+    families: readonly Family[],
+  ): Promise<readonly string[]> => {
+    const machine = fakeMachine(lacks);
+    await check(mode, machine, '', families);
+    return machine.trials;
+  };
+  const whole = (family: Family): readonly string[] => [`table of ${family}`, `owned table of ${family}`];
+
+  test('none without NET_ADMIN; of nftables one for each family where nothing is wrong', async () => {
+    expect(await tried('ipvs', { capabilities: '0' }, FAMILIES)).toEqual([]);
+    expect(await tried('nftables', {}, FAMILIES)).toEqual(FAMILIES.flatMap(whole));
+    expect(await tried('nftables', {}, ['IPv6'])).toEqual(whole('IPv6'));
+  });
+
+  test('a module is loaded only where something is refused for good, and then it is tried once more', async () => {
+    expect(await tried('nftables', { nftables: { interruptions: ['EBUSY', 'EINTR'] } }, ['IPv4'])).toEqual([
+      'table of IPv4',
+      'table of IPv4',
+      ...whole('IPv4'),
+    ]);
+    expect(await tried('nftables', { modules: ['nf_tables'] }, ['IPv4'])).toEqual([
+      'table of IPv4',
+      'table of IPv4',
+      'modprobe nf_tables',
+      'table of IPv4',
+    ]);
+  });
+
+  test('a kernel that stays busy is told in its own word', async () => {
+    const interruptions = Array.from({ length: 100 }, () => 'EBUSY');
+    const answer = await check('nftables', fakeMachine({ nftables: { interruptions } }), '', [
+      'IPv4',
+    ] as never);
+    expect(troubles(answer)).toEqual(['unknown nftables, IPv4']);
+    expect(JSON.stringify(answer.checks)).toContain(
+      'no tables of this family: the kernel refuses it (EBUSY)',
     );
   });
 
-  test('from the node, where they are not', () => {
-    expect(moduleRemedy(fakeMachine({ moduleFolder: false }), ['a', 'b'])).toMatch(
-      /^On the node: modprobe -a a b\. Or mount the node's \/lib\/modules into the container, read-only/,
-    );
+  test('the nft variant of iptables looks once at each table and writes nothing; legacy removes what it wrote', async () => {
+    const { clients } = await written('nft');
+    for (const { inputs } of clients) {
+      expect(inputs.map((input) => input.split('\n')[0])).toEqual(['*nat', '*filter']);
+      for (const input of inputs) expect(input).toMatch(/\n-X KUBE-JUNCTION-TRIAL\nCOMMIT\n$/);
+    }
+    for (const { inputs } of (await written('legacy')).clients) expect(inputs).toHaveLength(4);
   });
 
-  test('is loaded only if it is missing', async () => {
-    const machine = fakeMachine();
-    expect(await offerWithModule(machine, 'dummy', () => machine.tryLink('dummy'))).toEqual({
-      state: 'done',
-    });
-    expect(machine.trials).toEqual(['link of kind dummy']);
-  });
+  async function written(variant: 'nft' | 'legacy'): Promise<FakeMachine> {
+    const machine = fakeMachine({ iptables: { variant } });
+    await check('iptables', machine, '');
+    return machine;
+  }
+});
 
-  test('that modprobe brings is there', async () => {
-    const machine = fakeMachine({ unloaded: ['dummy'] });
-    expect(await offerWithModule(machine, 'dummy', () => machine.tryLink('dummy'))).toEqual({
-      state: 'done',
-    });
-    expect(machine.trials).toEqual(['link of kind dummy', 'modprobe dummy', 'link of kind dummy']);
-  });
-
-  test('that modprobe does not have: the words of the kernel and of modprobe', async () => {
-    const machine = fakeMachine({ modules: ['dummy'] });
-    expect(await offerWithModule(machine, 'dummy', () => machine.tryLink('dummy'))).toEqual({
-      state: 'refused',
-      reason: 'EOPNOTSUPP; modprobe: FATAL: Module dummy not found',
-    });
-  });
-
-  test('that is loaded and does not help', async () => {
-    const refused = { state: 'refused', reason: 'EPERM' } as const;
-    expect(await offerWithModule(fakeMachine(), 'dummy', () => refused)).toEqual({
-      state: 'refused',
-      reason: 'EPERM, though the module dummy is loaded',
-    });
-  });
+test('at a start the daemon warns of what is partly there, and names everything that is missing at once', async () => {
+  const told = async (lacks: Lacks): Promise<readonly unknown[]> => {
+    const { checks } = await check('ipvs', fakeMachine(lacks), '');
+    const warnings: unknown[] = [];
+    const warn = (_: string, fields: object = {}): unknown => warnings.push(fields);
+    try {
+      report('ipvs', checks, { warn, verbose: () => {} });
+    } catch (error) {
+      warnings.push(error);
+    }
+    return warnings;
+  };
+  expect(await told({})).toEqual([]);
+  expect(await told({ iptables: { refuses: ['-m recent', '-m physdev'] } })).toEqual([
+    expect.objectContaining({
+      what: 'iptables match physdev',
+      whatToDo: expect.stringContaining('modprobe'),
+    }),
+  ]);
+  expect(await told({ iptables: { error: LOCK } })).toHaveLength(2);
+  expect(await told({ modules: ['ip_vs', 'dummy'] })).toEqual([
+    expect.objectContaining({
+      code: 'PREFLIGHT_FAILED',
+      message: 'ipvs mode cannot run here: 2 things are missing',
+      detail: expect.stringMatching(
+        /^- kernel module ip_vs: .*\n {2}modprobe ip_vs.*\n- kernel module dummy: /,
+      ),
+      hint: expect.stringContaining('junction check --proxy-mode=ipvs'),
+    }),
+  ]);
 });

@@ -6,7 +6,7 @@ import type { Family } from '../../../src/model/ip.ts';
 /** What an old kernel does not have, though no module brings it. */
 export type OldKernel =
   /** It takes them, and forgets. */
-  'counters' | 'several ranges' | 'reject before routing' | 'several fields' | 'update with data' | 'owners';
+  'counters' | 'several ranges' | 'reject before routing' | 'update with data' | 'owners';
 
 export interface FakeNftablesOptions {
   readonly lacks?: readonly OldKernel[];
@@ -59,8 +59,7 @@ export class FakeNftables {
   }
 
   #setRefusal({ key, ranges }: TableSet): string | undefined {
-    if (key.length > 1 && ranges && this.#lacks.includes('several ranges')) return 'ENOTSUP';
-    return key.length > 1 && this.#lacks.includes('several fields') ? 'EINVAL' : undefined;
+    return key.length > 1 && ranges && this.#lacks.includes('several ranges') ? 'ENOTSUP' : undefined;
   }
 
   #ruleRefusal(isEarly: boolean, { statements }: RuleSpec): string | undefined {

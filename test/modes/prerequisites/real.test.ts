@@ -59,6 +59,35 @@ describe('in a network namespace', () => {
     expect(await world()).toBe(before);
   });
 
+  describe('the variant that is chosen, and why', () => {
+    const chosen = async (): Promise<string | undefined> => {
+      const { checks } = await check('--proxy-mode=iptables', '--family=ipv4');
+      return checks.find(({ subject }) => subject.startsWith('programs iptables'))?.found;
+    };
+
+    it.each(['nft', 'legacy'] as const)('kubelet is in %s', async (variant) => {
+      await output(`iptables-${variant}`, '-t', 'mangle', '-N', 'KUBE-IPTABLES-HINT');
+      const reason = `${variant} variant: kubelet's chain KUBE-IPTABLES-HINT is in the ${variant} variant`;
+      expect(await chosen()).toContain(reason);
+    });
+
+    it('rules count that are in the tables of iptables, and no others', async () => {
+      await output('iptables-legacy', '-t', 'nat', '-N', 'LEGACY');
+      // Every rule of iptables counts packets.
+      for (const [table, word] of [
+        ['other', 'counter'],
+        ['raw', 'accept'],
+      ]) {
+        const rules = `add rule ip ${table} c ${word}; `.repeat(20);
+        await output('nft', `add table ip ${table}; add chain ip ${table} c; ${rules}`);
+      }
+      expect(await chosen()).toContain('no rules speak against it');
+      const lines = '-A INPUT -j ACCEPT\n'.repeat(10);
+      await namespace.runner(['iptables-nft-restore'], { stdin: `*filter\n${lines}COMMIT\n` });
+      expect(await chosen()).toContain('nft variant: the nft variant holds more than 9 rules, legacy 0');
+    });
+  });
+
   it('the classic layout can too', async () => {
     const before = await world();
     const answer = await check('--proxy-mode=iptables', '--iptables-layout=classic', '--family=ipv4');

@@ -1,4 +1,7 @@
-/** The runner of iptables: the words of each command, and what its end means. With the real programs: real.test.ts. */
+/**
+ * The runner's verbs: the words of each command, by the version of iptables, and what its end means. No other surface shows old
+ * versions. With the real programs: verbs.real.test.ts.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -45,14 +48,50 @@ it('fails where no version is named', async () => {
   });
 });
 
+const save = (count: number): string => `*filter\n${'-A INPUT -j ACCEPT\n'.repeat(count)}COMMIT\n`;
+const CANARY = '*mangle\n:KUBE-KUBELET-CANARY - [0:0]\nCOMMIT\n';
+const HINT = 'KUBE-IPTABLES-HINT';
+const SILENT = 'iptables is the legacy variant, and no rules speak against it';
+
+/** By rules of iptables in nf_tables, kubelet's chain there, and what legacy's save prints. `iptables` itself is legacy. */
+it.each([
+  [0, HINT, {}, 'iptables-nft', `kubelet's chain ${HINT} is in the nft variant`],
+  [
+    3,
+    '',
+    { '-t mangle': CANARY },
+    'iptables',
+    "kubelet's chain KUBE-KUBELET-CANARY is in the legacy variant",
+  ],
+  [130_000, '', { '': save(8) }, 'iptables-nft', 'the nft variant holds more than 16 rules, legacy 8'],
+  [30, '', { '': save(29) }, 'iptables', SILENT],
+  [4, '', { '': save(12) }, 'iptables', 'the nft variant holds 4 rules, legacy 12'],
+  [30, HINT, { nft: 'missing' }, 'iptables', SILENT],
+  [0, '', {}, 'iptables', SILENT],
+])('chosen for %j rules, %j, %j: %s', async (count, chain, legacy, program, reason) => {
+  const saved: Readonly<Record<string, string>> = legacy;
+  const { runner, commands } = fakeRunner((command) => {
+    if (command === 'iptables-nft-save --version' && 'nft' in saved) return 'missing';
+    if (command.endsWith(' --version')) return { stdout: 'iptables v1.8.9 (legacy)' };
+    if (command.startsWith('cat ')) return { stdout: count === 0 ? '' : 'filter\nmangle\n' };
+    return { stdout: saved[command.replace('iptables-legacy-save', '').trim()] ?? '' };
+  });
+  const nft = {
+    hasChain: (_: string, name: string) => name === chain,
+    countRules: (most: number) => Math.min(count, most + 1),
+  };
+  const client = await IptablesClient.open({ family: 'IPv4', variant: 'auto', runner, nft });
+  expect([client.programs.iptables, client.reason]).toEqual([program, reason]);
+  // Legacy's tables are not made by being looked at.
+  if (count === 0) expect(commands.filter((each) => each.includes('legacy-save'))).toEqual([]);
+});
+
 describe('the words of each command', () => {
   it.each([
-    ['1.10', ' -w 5', ' -w 5', true],
     ['1.8.9 (nf_tables)', ' -w 5', ' -w 5', true],
     ['1.6.2', ' -w 5', ' -w 5', true],
     ['1.6.1', ' -w 5', ' -w', false],
     ['1.4.22', ' -w 5', ' -w', false],
-    ['1.4.21', ' -w', ' -w', false],
     ['1.4.20', ' -w', ' -w', false],
     ['1.4.11', '', ' -w', false],
   ])('version %s', async (version, wait, restoreWait, randomFully) => {
@@ -116,15 +155,6 @@ describe('the words of each command', () => {
     );
     await client.ensureChain('nat', 'X');
     expect(told).toEqual([{ XTABLES_LOCKFILE: '/tmp/lock' }, 'iptables -w 9 -N X -t nat', 0]);
-  });
-
-  it('a save can be had in pieces', async () => {
-    const { client } = await openFake(NFT, always({ stdout: '*nat\nCOMMIT\n' }));
-    let text = '';
-    await client.readSave('nat', { counters: true }, async (piece) => {
-      text += piece;
-    });
-    expect(text).toBe('*nat\nCOMMIT\n');
   });
 });
 
@@ -230,12 +260,10 @@ describe('a refused restore', () => {
   const jumps = '*nat\n:X - [0:0]\n-A X -j NOSUCH\n-A X -j ACCEPT\nCOMMIT\n';
 
   it.each([
-    ['iptables-restore: line 5 failed', 5],
     ['iptables-restore: line 3 failed: No chain/target/match by that name.', 3],
     ['iptables-restore v1.8.9 (nf_tables): \nline 4: RULE_APPEND failed (No such file): rule in chain A1', 4],
     ['iptables-restore v1.8.9 (nf_tables): \nline 5: CHAIN_DEL failed (Device or resource busy): chain B', 5],
     ['iptables-restore v1.8.9 (legacy): unknown option "--bogus"\nError occurred at line: 4\nTry -h', 4],
-    ["Bad argument `garbage'\nError occurred at line: 3\n", 3],
     ['iptables-restore: COMMIT expected at line 4', 4],
     // nft notices only at COMMIT that the target of a jump is missing.
     ["iptables-restore v1.8.9 (nf_tables): Chain 'NOSUCH' does not exist\nError occurred at line: 5", 3],
