@@ -1,10 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { run } from '../../src/system/processes.ts';
 import { bundle } from './support/bundle.ts';
-import { inside } from './support/inside.ts';
-import { openNamespace, requireNamespaces } from './support/namespace.ts';
 import { isRunning } from './support/processes.ts';
 
 /** A program that is to be stopped by its limit has to start within it: some ms on a quiet machine. */
@@ -134,31 +132,6 @@ describe('a program', () => {
     await expect(run(['/etc'])).rejects.toMatchObject({ code: 'PROGRAM_NOT_STARTED' });
   });
 
-  it('fails, and goes on, where no descriptor is left for the pipes', async () => {
-    const script = await bundle(
-      'emfile',
-      `import { closeSync, openSync } from 'node:fs';
-       import { faultCounts } from './src/faults.ts';
-       import { run } from './src/system/processes.ts';
-       const open = [];
-       const attempt = () => run(['echo', 'fine']).then(({ stdout }) => stdout, ({ code, message }) => ({ code, message }));
-       try { for (;;) open.push(openSync('/dev/null')); } catch {}
-       const without = await attempt();
-       for (const each of open) closeSync(each);
-       console.log(JSON.stringify({ without, withThem: await attempt(), counted: faultCounts().get('program_not_started') }));`,
-    );
-    const { stdout, stderr } = await run(['prlimit', '--nofile=64:64', process.execPath, script]);
-    await rm(script);
-    expect({ stderr, told: JSON.parse(stdout) as unknown }).toEqual({
-      stderr: '',
-      told: {
-        without: { code: 'PROGRAM_NOT_STARTED', message: 'cannot start echo: EMFILE' },
-        withThem: 'fine\n',
-        counted: 1,
-      },
-    });
-  });
-
   it('leaves no program behind when its own process ends', async () => {
     const script = await bundle(
       'leaver',
@@ -171,51 +144,5 @@ describe('a program', () => {
     await rm(script);
     expect(Number(stdout)).toBeGreaterThan(0);
     await eventuallyGone(Number(stdout));
-  });
-
-  it('finds and kills what a killed process left behind, and nothing else', async (context) => {
-    requireNamespaces(context);
-    const [namespace, other] = [await openNamespace(), await openNamespace()];
-    onTestFinished(() => namespace.close());
-    onTestFinished(() => other.close());
-    const leaver = await bundle(
-      'killed',
-      `import { run } from './src/system/processes.ts';
-       void run(['sh', '-c', 'echo $$; exec sleep 300'], {
-         onStdout: async (pid) => { process.stdout.write(pid, () => process.kill(process.pid, 'SIGKILL')); },
-       });`,
-    );
-    onTestFinished(() => rm(leaver));
-    const elsewhere = Number((await other.runner([process.execPath, leaver])).stdout);
-    expect(isRunning(elsewhere)).toBe(true);
-    onTestFinished(() => void process.kill(elsewhere, 'SIGKILL'));
-    const found = await inside(
-      namespace,
-      'finder',
-      `import { readFileSync } from 'node:fs';
-       import { setTimeout as sleep } from 'node:timers/promises';
-       import { killOrphans } from './src/system/procfs.ts';
-       import { run } from './src/system/processes.ts';
-       import { prefixed } from '../../lab/prefixed.ts';
-import { isRunning } from './test/system/support/processes.ts';
-       const end = new AbortController();
-       const ours = run(['sh', '-c', 'echo $$; exec sleep 300'], {
-         signal: end.signal,
-         onStdout: async (pid) => {
-           const left = Number((await run([process.execPath, ${JSON.stringify(leaver)}])).stdout);
-           // Not in the middle of its exec, when it has no environment.
-           while (!readFileSync(\`/proc/\${left}/cmdline\`, 'utf8').startsWith('sleep')) await sleep(5);
-           const killed = killOrphans();
-           const isOursRunning = isRunning(Number(pid));
-           end.abort();
-           console.log(JSON.stringify({ left, killed, isOursRunning }));
-         },
-       });
-       await ours.catch(() => undefined);`,
-    );
-    const { left } = found as { readonly left: number };
-    expect(found).toEqual({ left, killed: [{ pid: left, command: 'sleep 300' }], isOursRunning: true });
-    await eventuallyGone(left);
-    expect(isRunning(elsewhere)).toBe(true);
   });
 });

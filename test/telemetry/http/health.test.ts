@@ -202,11 +202,3 @@ test('any method is answered; HEAD without the body', async () => {
   expect(head.body).toBe('');
   expect(Number(head.headers['content-length'])).toBeGreaterThan(100);
 });
-
-test.each(['/', '/healthz/', '/healthz/ping', '/metrics'])('%s is not there', async (path) => {
-  const { get, counted } = await serve(BOTH);
-  const { status, headers, body } = await get(path);
-  expect([status, body]).toEqual([404, '404 page not found\n']);
-  expect(headers['content-type']).toBe('text/plain; charset=utf-8');
-  expect(counted).toEqual([]);
-});

@@ -13,13 +13,13 @@ import { ask, askRaw, keptLog } from './support.ts';
 
 const { log, lines } = keptLog();
 
-const IDLE_MS = 50;
+const IDLE_MS = 500;
 
 async function page(request: Request) {
   if (request.path === '/throws') throw new Error('on purpose');
   if (request.path === '/echo') return plain(200, (await request.text(5)) ?? 'too long');
   if (request.path === '/slow')
-    return new Promise<Answer>((resolve) => setTimeout(resolve, 10 * IDLE_MS, plain(200, 'late')));
+    return new Promise<Answer>((resolve) => setTimeout(resolve, 2 * IDLE_MS, plain(200, 'late')));
   if (request.path === '/query') return plain(200, JSON.stringify([...request.query]));
   return request.path === '/' ? plain(200, 'ok') : NOT_FOUND;
 }

@@ -33,13 +33,6 @@ describe('requests to the API server', () => {
     ]);
   });
 
-  test('a watch is counted, and neither measured nor limited', async () => {
-    const { metrics, samples } = stage();
-    metrics.requested({ method: 'GET', host: HOST, code: '200', isRetry: false });
-    expect(await samples('re')).toEqual([`requests_total{code=200,host=${HOST},method=GET} 1`]);
-    expect(await samples('rate')).toEqual([]);
-  });
-
   test('a list, an event, and what went wrong', async () => {
     const { metrics, samples } = stage();
     metrics.requested({ ...LIST, limitedMs: 300 });
@@ -64,16 +57,6 @@ describe('requests to the API server', () => {
     );
     expect(await samples('request_retries')).toEqual([
       `request_retries_total{code=<error>,host=${HOST},verb=GET} 1`,
-    ]);
-  });
-
-  test('connections are made again with other certificates', async () => {
-    const { metrics, samples } = stage();
-    metrics.transportCreated();
-    metrics.transportCreated();
-    expect(await samples('transport')).toEqual([
-      'transport_cache_entries{} 1',
-      'transport_create_calls_total{result=miss} 2',
     ]);
   });
 });
