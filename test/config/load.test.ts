@@ -262,3 +262,25 @@ test('flags that kube-proxy has from a library are accepted', () => {
     expect.stringContaining('Flag --machine-id-file has no effect'),
   ]);
 });
+
+describe('what has no effect', () => {
+  test('is named where a flag gives it', () => {
+    expect(load(['--config-sync-period=1m']).notes).toContainEqual({
+      severity: 'warning',
+      message: expect.stringContaining('Flag --config-sync-period has no effect, because ') as string,
+    });
+  });
+
+  test('is named where a file gives it, unless that is the default', () => {
+    const named = (fields: object): unknown =>
+      load([], stringify({ ...HEADER, ...fields })).notes.find(({ message }) =>
+        message.includes('have no effect'),
+      )?.fields;
+    expect(named({ configSyncPeriod: '1m' })).toEqual({
+      settings: [expect.stringContaining('configSyncPeriod: ') as string],
+    });
+    const kubeadm = { configSyncPeriod: '0s', clientConnection: { contentType: '', acceptContentTypes: '' } };
+    expect(named(kubeadm)).toBeUndefined();
+    expect(named({ configSyncPeriod: '15m' })).toBeUndefined();
+  });
+});

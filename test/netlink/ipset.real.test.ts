@@ -8,7 +8,7 @@ const IMPORTS = `
   import { applyChanges } from './test/netlink/support/readers.ts';
   import * as ipset from './src/netlink/ipset.ts';
   import { entryKey } from './src/modes/ipvs/rules/sets.ts';
-  import { applyChange, flushSet, probeSetType, readSet, renameSet } from './test/netlink/support/readers.ts';
+  import { probeSetType, readSet } from './test/netlink/support/readers.ts';
   const socket = NetlinkSocket.open(NETLINK_NETFILTER);
   const print = (value) => console.log(JSON.stringify(value));
   const brief = ({ state, name }) => name ?? state;
@@ -115,43 +115,18 @@ describe('in a namespace', () => {
          ipset.addEntry('S', one), ipset.addEntry('S', one), ipset.deleteEntry('S', one),
          ipset.deleteEntry('S', one), ipset.addEntry('NONE', one), ipset.addEntry('S', one),
          ipset.addEntry('S', { type: 'hash:ip', ip: 'fd00::1' }),
-         ipset.destroySet('NONE'), flushSet('S'), flushSet('NONE'),
+         ipset.destroySet('NONE'),
          create('T', { ...hash('hash:ip'), maxElements: 1 }), create('U', ports),
          ipset.addEntry('T', two), ipset.swapSets('S', 'T'), ipset.swapSets('S', 'U'), ipset.swapSets('S', 'NONE'),
-         renameSet('S', 'T'), renameSet('S', 'V'), renameSet('NONE', 'W'), ipset.destroySet('U'),
+         ipset.destroySet('U'),
          create('N', hash('hash:ip,port,net')), ipset.addEntry('N', { ...net, net: '0.0.0.0/0' }),
        ]).map(brief));`,
     );
-    expect(answers).toEqual([
-      'done',
-      'done',
-      'EEXIST',
-      'EEXIST',
-      'done',
-      'exists',
-      'done',
-      'absent',
-      'absent',
-      'done',
-      'IPSET_ERR_PROTOCOL',
-      'absent',
-      'done',
-      'absent',
-      'done',
-      'done',
-      'done',
-      'done',
-      'IPSET_ERR_TYPE_MISMATCH',
-      'IPSET_ERR_EXIST_SETNAME2',
-      'IPSET_ERR_EXIST_SETNAME2',
-      'done',
-      'absent',
-      'done',
-      'done',
-      'IPSET_ERR_INVALID_CIDR',
-    ]);
-    expect(await output(namespace, 'ipset', 'list', '-name')).toMatch(/^T\nV\nN\n|^V\nT\nN\n/);
-    expect(await output(namespace, 'ipset', 'list', 'V')).toContain('Members:\n10.0.0.2\n');
+    const expected =
+      'done done EEXIST EEXIST done exists done absent absent done IPSET_ERR_PROTOCOL absent ' +
+      'done done done done IPSET_ERR_TYPE_MISMATCH IPSET_ERR_EXIST_SETNAME2 done done IPSET_ERR_INVALID_CIDR';
+    expect(answers).toEqual(expected.split(' '));
+    expect(await output(namespace, 'ipset', 'list', 'S')).toContain('Members:\n10.0.0.2\n');
   });
 
   it('says of what type a set is, and whether it has an entry or a network around it', async () => {

@@ -5,7 +5,6 @@ import { BoundedRunner } from '../../src/proxy/boundedRunner.ts';
 import { DualStackProxier } from '../../src/proxy/dualStackProxier.ts';
 import type { LookResult } from '../../src/proxy/report.ts';
 import { node, service, slice } from '../plan/given.ts';
-import { MemorySource } from '../sources/memorySource.ts';
 import { FakeClock, settle } from '../time/fakeClock.ts';
 import { FakeLog } from './fakes.ts';
 import { FULL, NOTHING, type Run, Stage } from './stage.ts';
@@ -457,17 +456,16 @@ describe('both families', () => {
 
   test('write nothing before the source has emitted everything, then all at once', async () => {
     const { four, proxy, pass } = dualStack();
-    const source = new MemorySource();
-    source.setService(service('a/one 10.96.0.1 80'));
-    source.setService(service('a/two 10.96.0.2 80'));
-    source.setEndpointSlice(slice('a/one-1 of one 80 | 10.244.0.1'));
+    proxy.service('a/one', service('a/one 10.96.0.1 80'));
+    proxy.service('a/two', service('a/two 10.96.0.2 80'));
+    proxy.endpointSlice('a/one-1', slice('a/one-1 of one 80 | 10.244.0.1'));
     await pass(5);
     expect(four.writer.syncs).toEqual([]);
-    await source.start(proxy);
+    proxy.synced();
     await settle();
     expect(four.writer.syncs).toEqual([['a/one/TCP', 'a/two/TCP']]);
     expect(four.writer.plan?.servicePorts.get('a/one/TCP')?.pools.cluster).toHaveLength(1);
-    source.deleteService('a/one');
+    proxy.service('a/one', undefined);
     await pass(5);
     expect(four.writer.syncs.at(-1)).toEqual(['a/one/TCP']);
   });

@@ -128,7 +128,7 @@ export function snapshotKey({ kind, value }: SnapshotObject): string {
 }
 
 /** `isPresent` false: it was deleted. */
-export function emitObject(events: SourceEvents, object: SnapshotObject, isPresent: boolean): void {
+function emitObject(events: SourceEvents, object: SnapshotObject, isPresent: boolean): void {
   const { kind, value } = object;
   if (kind === 'Node') return events.node(value.name, isPresent ? value : undefined);
   const key = objectKey(value.namespace, value.name);

@@ -26,9 +26,7 @@ import {
   decodeEntries,
   decodeSupport,
   decodingSet,
-  destroySet,
   listRequest,
-  swapSets,
   typeRequest,
 } from '../../../src/netlink/ipset.ts';
 import {
@@ -40,7 +38,6 @@ import {
   getServices,
 } from '../../../src/netlink/ipvs.ts';
 import { u32 } from '../../../src/netlink/kinds.ts';
-import { NFNL_SUBSYS_IPSET, nfnlType } from '../../../src/netlink/nfnetlink.ts';
 import {
   type Link,
   type LinkAddress,
@@ -97,18 +94,6 @@ export function listAddresses(socket: NetlinkSocket, filter: AddressFilter = {})
 }
 
 type Ipset = NonNullable<ReturnType<typeof decodingSet> extends Generator<void, infer Set> ? Set : never>;
-
-const IPSET_CMD_FLUSH = 4;
-const IPSET_CMD_RENAME = 5;
-
-export function flushSet(name: string): Change {
-  return { ...destroySet(name), type: nfnlType(NFNL_SUBSYS_IPSET, IPSET_CMD_FLUSH), flags: 0 };
-}
-
-/** Only while no rule refers to it (IPSET_ERR_REFERENCED), and to a name that is free (IPSET_ERR_EXIST_SETNAME2). */
-export function renameSet(from: string, to: string): Change {
-  return { ...swapSets(from, to), type: nfnlType(NFNL_SUBSYS_IPSET, IPSET_CMD_RENAME) };
-}
 
 /** The messages of one set: the first has the header, and each some of the entries. */
 export function decodeIpset(messages: readonly Pick<Message, 'payload'>[]): Ipset {

@@ -4,12 +4,9 @@ import type { Entry } from './store.ts';
 
 export type Selector = (entry: Entry) => boolean;
 
-/** Splits at commas that are not in the parentheses of `in (a,b)`. */
-const COMMA = /,(?![^(]*\))/;
 const KEY = '[A-Za-z0-9][A-Za-z0-9./_-]*';
 const PRESENCE = new RegExp(`^(!?)\\s*(${KEY})$`);
 const EQUALITY = new RegExp(`^(${KEY})\\s*(=|==|!=)\\s*([A-Za-z0-9._-]*)$`);
-const MEMBERSHIP = new RegExp(`^(${KEY})\\s+(in|notin)\\s*\\(([^)]*)\\)$`);
 const FIELD = /^([A-Za-z.]+)(=|==|!=)(.*)$/;
 const FIELDS: Readonly<Record<string, readonly string[]>> = {
   services: ['metadata.name', 'metadata.namespace', 'spec.clusterIP', 'spec.type'],
@@ -28,18 +25,15 @@ export function readSelectors(resource: string, query: ReadonlyMap<string, strin
 }
 
 function parts(text: string | undefined): readonly string[] {
-  return text === undefined || text === '' ? [] : text.split(COMMA).map((part) => part.trim());
+  return text === undefined || text === '' ? [] : text.split(',').map((part) => part.trim());
 }
 
 function labelSelector(part: string): Selector {
   const [, not, present] = PRESENCE.exec(part) ?? [];
   if (present !== undefined) return ({ labels }) => Object.hasOwn(labels, present) === (not === '');
   const [, key, operator, value] = EQUALITY.exec(part) ?? [];
-  if (key !== undefined) return ({ labels }) => (labels[key] === value) === (operator !== '!=');
-  const [, member, how, list = ''] = MEMBERSHIP.exec(part) ?? [];
-  if (member === undefined) throw badRequest(`unable to parse requirement: ${part}`);
-  const values = new Set(list.split(',').map((each) => each.trim()));
-  return ({ labels }) => values.has(labels[member] ?? '\0') === (how === 'in');
+  if (key === undefined) throw badRequest(`unable to parse requirement: ${part}`);
+  return ({ labels }) => (labels[key] === value) === (operator !== '!=');
 }
 
 function fieldSelector(resource: string, part: string): Selector {
