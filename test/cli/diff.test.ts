@@ -45,7 +45,14 @@ endpoints: [{ addresses: [10.244.1.1], nodeName: node-b }]
 `;
 
 const base = file('base.yaml', BASE);
-const MODES = ['iptables', 'ipvs', 'nftables'];
+const MODES = [
+  [
+    'iptables',
+    '+ chain nat KUBE-SEP-UGQTAJUJOQJVZIEC: -m comment --comment shop/web:http -s 10.244.1.7 -j KUBE-MARK-MASQ',
+  ],
+  ['ipvs', '+ virtual server -t 10.96.0.1:80: -a -t 10.96.0.1:80 -r 10.244.1.7:8080 -m -w 1'],
+  ['nftables', '+ map any-2: 10.96.0.1 . tcp . 80 . 1 comment "shop/web:http" : 10.244.1.7 . 8080'],
+] as const;
 
 async function diff(mode: string, ...args: readonly string[]): Promise<Run> {
   const node = ['--hostname-override', 'node-a', '--cluster-cidr', '10.244.0.0/16', '--family', 'ipv4'];
@@ -56,7 +63,7 @@ async function report(mode: string, ...args: readonly string[]): Promise<DiffRep
   return JSON.parse((await diff(mode, ...args, '-o', 'json')).out) as DiffReport;
 }
 
-describe.each(MODES)('two plans, %s', (mode) => {
+describe.each(MODES)('two plans, %s', (mode, rule) => {
   test('that are the same', async () => {
     const { code, out } = await diff(mode, '--to-manifests', file('same.yaml', BASE));
     expect(out).toContain('no difference');
@@ -72,6 +79,7 @@ describe.each(MODES)('two plans, %s', (mode) => {
     const { code, out } = await diff(mode, '--to-manifests', path);
     expect(code).toBe(1);
     expect(out).toContain('shop/web:http/TCP: endpoint 10.244.1.7:8080 added to cluster');
+    expect(out).toContain(`  ${rule}\n`);
     expect(out).toContain('- plan: forwarded to 10.244.0.1:8080 or 10.244.1.1:8080');
     expect(out).toContain('+ plan: forwarded to 10.244.0.1:8080 or 10.244.1.7:8080');
     const [family] = (await report(mode, '--to-manifests', path)).families;

@@ -18,7 +18,6 @@ test.each([
   [[...RUN, '--proxy-mode=ipvs']],
   [[...RUN, '--cleanup']],
   [['cleanup']],
-  [['cleanup', '--dry-run']],
 ])('%j', (args) => {
   const [program = '', ...words] = [...WITHOUT, ...PROGRAM, ...args];
   const { status, stdout, stderr } = spawnSync(program, words, { encoding: 'utf8' });

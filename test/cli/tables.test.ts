@@ -49,11 +49,6 @@ test('lines fit, or all columns are as narrow as they may be', () => {
   );
 });
 
-test('a hundred thousand rows', () => {
-  const many = Array.from({ length: 100_000 }, (_, index) => [`name-${index}`, 'x', 'y']);
-  expect([...tableLines(COLUMNS, many, 80)]).toHaveLength(100_001);
-});
-
 test.each([
   ['plain', 'plain'],
   ['a\tb', String.raw`a\tb`],
