@@ -1,15 +1,10 @@
-// The page: page/ becomes a script, a style sheet and a document, each also compressed. The names of the first two change
-// with their contents, so that browsers may keep them for ever.
+// The page: page/ becomes a script, a style sheet and a document. The names of the first two change with their contents, so
+// that browsers may keep them for ever.
 import { readFile, writeFile } from 'node:fs/promises';
 import { mkdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { promisify } from 'node:util';
-import { brotliCompress, constants, gzip } from 'node:zlib';
 import { build } from 'esbuild';
 import { ROOT } from './paths.mjs';
-
-const brotli = promisify(brotliCompress);
-const BEST = { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } };
 
 export async function buildPage(outdir) {
   mkdirSync(outdir, { recursive: true });
@@ -39,9 +34,4 @@ export async function buildPage(outdir) {
     .replace('/page.js', `/${named('.js')}`);
   await writeFile(join(outdir, 'index.html'), document);
   await writeFile(join(outdir, 'icon.svg'), await readFile(join(ROOT, 'page/icon.svg')));
-  for (const name of [...built, 'index.html', 'icon.svg']) {
-    const bytes = await readFile(join(outdir, name));
-    await writeFile(join(outdir, `${name}.br`), await brotli(bytes, BEST));
-    await writeFile(join(outdir, `${name}.gz`), await promisify(gzip)(bytes, { level: 9 }));
-  }
 }

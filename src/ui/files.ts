@@ -1,5 +1,4 @@
 /** The page's files, as the build made them. They are few and small, and stay in memory once one was asked for. */
-import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,13 +7,8 @@ export interface PageFile {
   readonly type: string;
   /** Its name changes with its contents. */
   readonly isForever: boolean;
-  /** Changes with its contents. */
-  readonly version: string;
-  /** By content coding; the plain one is `identity`. */
-  readonly bytes: Readonly<Record<Coding, Uint8Array>>;
+  readonly bytes: Uint8Array;
 }
-
-export type Coding = 'identity' | 'br' | 'gzip';
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -29,20 +23,14 @@ const PLACES = ['./page/', '../page/', '../../dist/page/'];
 /** By path: `/index.html`. Throws where there was no build. */
 export function readPageFiles(): ReadonlyMap<string, PageFile> {
   const { folder, names } = findFolder();
-  const files = new Map<string, PageFile>();
-  for (const name of names) {
-    const type = TYPES[extname(name)];
-    if (type === undefined) continue;
-    const read = (ending: string): Uint8Array => readFileSync(join(folder, name + ending));
-    const identity = read('');
-    files.set(`/${name}`, {
-      type,
-      version: createHash('sha256').update(identity).digest('base64url').slice(0, 16),
-      isForever: /-[A-Z0-9]{8}\.\w+$/.test(name),
-      bytes: { identity, br: read('.br'), gzip: read('.gz') },
-    });
-  }
-  return files;
+  return new Map(
+    names.flatMap((name): [string, PageFile][] => {
+      const type = TYPES[extname(name)];
+      if (type === undefined) return [];
+      const isForever = /-[A-Z0-9]{8}\.\w+$/.test(name);
+      return [[`/${name}`, { type, isForever, bytes: readFileSync(join(folder, name)) }]];
+    }),
+  );
 }
 
 function findFolder(): { readonly folder: string; readonly names: readonly string[] } {

@@ -6,10 +6,7 @@ import {
   type StreamedAnswer,
   type StreamingPage,
 } from '../telemetry/http/server.ts';
-import { chooseCoding } from './codings.ts';
-import { compressed } from './compress.ts';
 import { type PageFile, readPageFiles } from './files.ts';
-import { withoutHeaders } from './headers.ts';
 import { type AccessCheck, isApi, securityHeaders } from './access.ts';
 
 interface UiPageOptions {
@@ -27,15 +24,15 @@ export function uiPage({ files: given, api, access }: UiPageOptions): StreamingP
     const added = securityHeaders(request);
     // An answer that is passed on may have some of them.
     const names = new Set(Object.keys(added).map((name) => name.toLowerCase()));
-    const own = withoutHeaders(answer.headers, names);
-    return { ...answer, headers: { 'Cache-Control': 'no-store', ...own, ...added } };
+    const own = Object.entries(answer.headers).filter(([name]) => !names.has(name.toLowerCase()));
+    return { ...answer, headers: { 'Cache-Control': 'no-store', ...Object.fromEntries(own), ...added } };
   };
 
   async function answerOf(request: Request): Promise<Answer | StreamedAnswer> {
     const refused = access.refuse(request) ?? refuseBody(request);
     if (refused) return refused;
     if (!isApi(request.path)) return fileAnswer((files ??= readPageFiles()), request);
-    return (await access.authorize(request)) ?? compressed(await api(request), request);
+    return (await access.authorize(request)) ?? api(request);
   }
 }
 
@@ -47,33 +44,12 @@ function refuseBody({ headers }: Request): Answer | undefined {
 }
 
 /** Views have addresses of their own, and all of them are the one document. */
-function fileAnswer(files: ReadonlyMap<string, PageFile>, { method, path, headers }: Request): Answer {
+function fileAnswer(files: ReadonlyMap<string, PageFile>, { method, path }: Request): Answer {
   if (method !== 'GET' && method !== 'HEAD')
     return plain(405, 'method not allowed\n', { Allow: 'GET, HEAD' });
   // Files have no folders.
   const file = files.get(path) ?? (/^\/[^/]*\.\w+$/.test(path) ? undefined : files.get('/index.html'));
   if (!file) return plain(404, 'not found\n');
-  const coding = chooseCoding(headers, ['br', 'gzip']);
-  const tag = `"${file.version}-${coding}"`;
-  const kept = {
-    'Cache-Control': file.isForever ? 'public, max-age=31536000, immutable' : 'no-cache',
-    ETag: tag,
-    Vary: 'Accept-Encoding',
-  };
-  if (isHeld(headers['if-none-match'], tag)) return { status: 304, headers: kept, body: '' };
-  return {
-    status: 200,
-    headers: {
-      'Content-Type': file.type,
-      ...kept,
-      ...(coding !== 'identity' && { 'Content-Encoding': coding }),
-    },
-    body: file.bytes[coding],
-  };
-}
-
-/** `If-None-Match`: a list of tags, of which proxies may have made weak ones, or a star. */
-function isHeld(header: string | undefined, tag: string): boolean {
-  const tags = new Set((header ?? '').split(',').map((part) => part.trim().replace(/^W\//, '')));
-  return tags.has(tag) || tags.has('*');
+  const kept = file.isForever ? 'public, max-age=31536000, immutable' : 'no-cache';
+  return { status: 200, headers: { 'Content-Type': file.type, 'Cache-Control': kept }, body: file.bytes };
 }

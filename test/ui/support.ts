@@ -1,9 +1,8 @@
 /** A server of the page with two files, on a port that the kernel chose. */
-import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { onTestFinished } from 'vitest';
 import { limitedServer } from '../../src/telemetry/http/limits.ts';
 import { BoundServer, plain, type StreamingPage } from '../../src/telemetry/http/server.ts';
-import type { Coding, PageFile } from '../../src/ui/files.ts';
+import type { PageFile } from '../../src/ui/files.ts';
 import { AccessCheck, type AccessOptions } from '../../src/ui/access.ts';
 import { uiPage } from '../../src/ui/page.ts';
 import { keptLog } from '../telemetry/http/support.ts';
@@ -12,19 +11,12 @@ import { FakeClock } from '../time/fakeClock.ts';
 export const DOCUMENT = '<!doctype html><title>Junction</title>';
 export const SCRIPT = 'export {};';
 
-function file(text: string, type: string, isForever: boolean): PageFile {
-  const identity = Buffer.from(text);
-  const bytes: Record<Coding, Uint8Array> = {
-    identity,
-    br: brotliCompressSync(identity),
-    gzip: gzipSync(identity),
-  };
-  return { type, isForever, version: `v${text.length}`, bytes };
-}
-
 const FILES: ReadonlyMap<string, PageFile> = new Map([
-  ['/index.html', file(DOCUMENT, 'text/html; charset=utf-8', false)],
-  ['/page-ABCDEFGH.js', file(SCRIPT, 'text/javascript; charset=utf-8', true)],
+  ['/index.html', { type: 'text/html; charset=utf-8', isForever: false, bytes: Buffer.from(DOCUMENT) }],
+  [
+    '/page-ABCDEFGH.js',
+    { type: 'text/javascript; charset=utf-8', isForever: true, bytes: Buffer.from(SCRIPT) },
+  ],
 ]);
 
 interface Stage extends Pick<AccessOptions, 'token'> {

@@ -7,8 +7,8 @@ import { askRaw } from '../localApi.ts';
 
 /** The proxy says something every 15 s on a stream, answers most questions within seconds, and doctor's within two minutes. */
 const SILENCE_MS = 150_000;
-/** Of one connection, not of the answer. Its length is another one where the page's server compresses it. */
-const HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'content-length', 'date']);
+/** Of one connection, not of the answer. */
+const HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date']);
 
 /** What is said while no proxy answers; its error, unless somebody knows better. */
 type Away = (error: JunctionError) => Parameters<typeof refused>[1];
