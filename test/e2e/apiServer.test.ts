@@ -1,4 +1,5 @@
 /** Everything from a Kubernetes API server, started as kube-proxy is started. */
+import { createConnection } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { ServiceExplanation } from '../../src/explain/types.ts';
 import { useLab } from '../lab/requireLab.ts';
@@ -179,6 +180,19 @@ describe('a daemon whose API server is away', () => {
     expect(readyz.status).toBe(503);
     expect(readyz.body).toMatch(/^\[-\]services failed: never listed since .*ECONNREFUSED/m);
     expect(await ourServiceRules(node.host)).toBe('');
+
+    const stream = createConnection({ path: node.socket });
+    onTestFinished(() => void stream.destroy());
+    let streamed = '';
+    stream.setEncoding('utf8').on('data', (chunk: string) => void (streamed += chunk));
+    stream.write('GET /v1/watch?format=events HTTP/1.1\r\nHost: x\r\n\r\n');
+    // One line a minute for all kinds that fail alike.
+    const kinds = String.raw`\["\w+","\w+","\w+"\]`;
+    await program.says(
+      new RegExp(`"Cannot list or watch .*" resources=${kinds} neverListed=${kinds} since="20.*ECONNREFUSED`),
+    );
+    expect(program.log.match(/"Watch or list failed; retrying"/g)).toHaveLength(3);
+    expect(streamed).toContain('\n:\n\n'); // a heartbeat
     expect(await program.end('SIGTERM')).toBe(0);
   });
 

@@ -2,11 +2,8 @@ import { describe, expect, it } from 'vitest';
 import {
   eventBody,
   type EventReport,
-  eventsPath,
-  microTime,
   seriesKey,
   failedToStart,
-  failedToStartServiceHealthcheck,
   starting,
 } from '../../../src/telemetry/events/event.ts';
 
@@ -35,21 +32,6 @@ describe('an event', () => {
     expect(BigInt(`0x${name.split('.')[1]}`)).toBe(BigInt(TIME) * 1_000_000n + 500_000n);
   });
 
-  it('is in the namespace of its object', () => {
-    const report = failedToStartServiceHealthcheck(
-      'node-a',
-      'shop/web',
-      31000,
-      new Error('listen EADDRINUSE'),
-    );
-    expect(eventBody(report, origin)).toMatchObject({
-      metadata: { namespace: 'shop' },
-      regarding: { apiVersion: 'v1', kind: 'Service', namespace: 'shop', name: 'web' },
-      action: 'Listen',
-      note: 'node node-a failed to start healthcheck "shop/web" on port 31000: listen EADDRINUSE',
-    });
-  });
-
   it('keeps within what the API server takes of names and notes', () => {
     const nodeName = `${'n'.repeat(230)}.${'m'.repeat(20)}`;
     const note = `${'x'.repeat(1019)}${'é'.repeat(100)}`;
@@ -65,13 +47,6 @@ describe('an event', () => {
     const { note } = eventBody({ ...starting('a'), note: 'é'.repeat(600) }, origin);
     expect(note).toBe(`${'é'.repeat(510)}…`);
   });
-
-  it('has a path of its own', () => {
-    expect(eventsPath('default')).toBe('/apis/events.k8s.io/v1/namespaces/default/events');
-    expect(eventsPath('shop', 'a.1f')).toBe('/apis/events.k8s.io/v1/namespaces/shop/events/a.1f');
-  });
-
-  it('prints microseconds', () => expect(microTime(0)).toBe('1970-01-01T00:00:00.000000Z'));
 });
 
 describe('the events that operators know', () => {
