@@ -4,18 +4,19 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type BuiltDemo, copyDemo, RunningDemo } from '../lab/demo/program.ts';
 import { expectTable } from '../lab/demo/table.ts';
 import { requireLab } from '../lab/requireLab.ts';
-import { BUILD_LIMIT_MS, builtImage, ROOT } from './builtImage.ts';
+import { ROOT } from '../support/checkout.ts';
+import { BUILD_LIMIT_MS, builtImage } from './builtImage.ts';
 import { requireContainers, whyNoContainers } from './requireContainers.ts';
 
 let built: BuiltDemo;
 let temporary = '';
 let archive = '';
-beforeAll(async () => {
+beforeAll(() => {
   built = copyDemo();
   cpSync(join(ROOT, 'deploy/manifests'), join(built.folder, 'deploy/manifests'), { recursive: true });
   temporary = join(built.folder, 'tmp');
   mkdirSync(temporary);
-  if (whyNoContainers() === undefined) archive = `${(await builtImage()).base}.oci.tar`;
+  if (whyNoContainers() === undefined) archive = `${builtImage().base}.oci.tar`;
 }, BUILD_LIMIT_MS);
 afterAll(() => built.remove());
 beforeEach((context) => {

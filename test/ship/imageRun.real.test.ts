@@ -6,10 +6,10 @@ import { type UnpackedImage, unpackImage } from '../../lab/container/ociImage.ts
 import type { Data } from '../deploy/chart.ts';
 import { answerers } from '../e2e/support/traffic.ts';
 import { requireLab, useLab } from '../lab/requireLab.ts';
-import { BUILD_LIMIT_MS, builtImage, ROOT } from './builtImage.ts';
+import { ROOT } from '../support/checkout.ts';
+import { BUILD_LIMIT_MS, builtImage, pathsOf } from './builtImage.ts';
 import { ImagePod } from './imagePod.ts';
 import { requireContainers, whyNoContainers } from './requireContainers.ts';
-import { pathsOf } from './rootfs.ts';
 
 const lab = useLab();
 let folder = '';
@@ -17,10 +17,10 @@ let image: UnpackedImage;
 let unpacked: readonly string[] = [];
 let pod: ImagePod;
 
-beforeAll(async () => {
+beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'junction-image-run-'));
   if (whyNoContainers() !== undefined) return;
-  image = unpackImage(`${(await builtImage()).base}.oci.tar`, folder);
+  image = unpackImage(`${builtImage().base}.oci.tar`, folder);
   unpacked = pathsOf(image.rootfs);
 }, BUILD_LIMIT_MS);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

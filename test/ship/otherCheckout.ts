@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { ROOT } from './builtImage.ts';
+import { ROOT } from '../support/checkout.ts';
 
 /** What an image is built from. */
 const FILES = [

@@ -1,28 +1,5 @@
 /** The scripts of the release, which are JavaScript, with the types that tests need. */
-import { fileURLToPath } from 'node:url';
-
-export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-
-export interface Packages {
-  readonly [path: string]: {
-    readonly version?: string;
-    readonly integrity?: string;
-    readonly optional?: boolean;
-    readonly link?: boolean;
-    readonly os?: readonly string[];
-    readonly cpu?: readonly string[];
-    readonly libc?: readonly string[];
-    readonly optionalDependencies?: Readonly<Record<string, string>>;
-  };
-}
-
-interface NodeFound {
-  readonly binary: string;
-  readonly licence: string;
-  readonly version: string;
-}
-
-export interface NodeLock {
+interface NodeLock {
   readonly ships: string;
   readonly lines: Readonly<
     Record<string, { readonly version: string; readonly integrity: Readonly<Record<string, string>> }>
@@ -39,7 +16,7 @@ type Run = (argv: readonly string[], options: { readonly env: NodeJS.ProcessEnv 
 interface Scripts {
   'ship/node': {
     nodeLock: () => NodeLock;
-    nodeFor: (arch: string, wanted?: string) => Promise<NodeFound>;
+    nodeFor: (arch: string) => Promise<Readonly<Record<'binary' | 'licence' | 'version', string>>>;
     fetchNode: (folder: string, arch: string, version: string, integrity?: string) => Promise<void>;
   };
   'ship/program': {
@@ -59,23 +36,7 @@ interface Scripts {
     takeNode: (args: readonly string[]) => { readonly wanted?: string; readonly rest: readonly string[] };
     runOnNode: (wanted: string, argv: readonly string[], run: Run) => Promise<number>;
   };
-  'support/nodeVersion': { checkNode: (version: string, warn?: (text: string) => void) => void };
-  'support/lockCheck': {
-    checkInstalled: (root: string) => readonly string[];
-    compare: (
-      lock: Packages,
-      installed: Packages,
-      root: string,
-      machine: { readonly os: string; readonly cpu: string; readonly libc: string },
-    ) => {
-      readonly problems: readonly {
-        readonly name: string;
-        readonly expected: string;
-        readonly found: string;
-      }[];
-      readonly unknown: readonly string[];
-    };
-  };
+  'support/nodeVersion': { checkNode: (version: string, warn: (text: string) => void) => void };
 }
 
 export async function script<K extends keyof Scripts>(name: K): Promise<Scripts[K]> {
