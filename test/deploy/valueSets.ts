@@ -2,7 +2,6 @@
 import { type Data, merge, REQUIRED } from './chart.ts';
 
 export const VALUE_SETS: Readonly<Record<string, Data>> = {
-  kubeadm: { existingConfigMap: 'kube-proxy' },
   'the ipvs mode, sysctls by the node': merge(REQUIRED, {
     config: { mode: 'ipvs', ipvs: { scheduler: 'wrr', strictARP: true, tcpTimeout: '15m' } },
     junction: { ipvsDrainLimit: '5m' },

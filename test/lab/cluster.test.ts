@@ -7,9 +7,7 @@ import { useLab } from './requireLab.ts';
 const TRANSPORTS: readonly Transport[] = ['tcp', 'udp'];
 const PATHS: readonly (readonly [from: HostName, to: HostName])[] = [
   ['pod-a', 'pod-b'],
-  ['pod-a', 'pod-c'],
   ['pod-d', 'pod-b'],
-  ['client', 'pod-a'],
   ['client', 'pod-d'],
 ];
 
@@ -29,18 +27,13 @@ describe.each(FAMILIES)('%s', (family) => {
       const client = lab().host('client');
       const source = addressOf('client', family, 1);
       const named = { source, sourcePort: 40_000 };
-      for (let count = 0; count < 2; count++)
-        expect(await client.request(protocol, addressOf('pod-c', family), 53, named)).toMatchObject({
-          outcome: 'answer',
-          reply: { host: 'pod-c', peer: source },
-        });
-      for (let count = 0; count < 10; count++)
-        expect(await client.request(protocol, addressOf('pod-a', family), 7)).toEqual({ outcome: 'refused' });
+      expect(await client.request(protocol, addressOf('pod-c', family), 53, named)).toMatchObject({
+        outcome: 'answer',
+        reply: { host: 'pod-c', peer: source },
+      });
+      expect(await client.request(protocol, addressOf('pod-a', family), 7)).toEqual({ outcome: 'refused' });
       const nowhere = family === 'IPv4' ? '10.96.0.77' : 'fd00:96::77';
-      for (const from of ['pod-a', 'node1', 'client'] as const)
-        expect(await lab().host(from).request(protocol, nowhere, 80, { timeoutMs: 150 })).toEqual({
-          outcome: 'timeout',
-        });
+      expect(await client.request(protocol, nowhere, 80, { timeoutMs: 150 })).toEqual({ outcome: 'timeout' });
     });
   });
 
@@ -61,7 +54,6 @@ test('a session stays on one connection and ends when its server is cut off', as
     outcome: 'answer',
     reply: { host: 'pod-d', peer: '192.0.2.10' },
   });
-  await new Promise((resolve) => setTimeout(resolve, 100));
   expect(await session.send()).toMatchObject({ outcome: 'answer', reply: { host: 'pod-d' } });
 
   const node1 = lab().host('node1');

@@ -5,6 +5,7 @@ import { AgentProcess } from '../../lab/agentProcess.ts';
 import { Lab } from '../../lab/lab.ts';
 import { TOOL_PATH } from '../../lab/tools.ts';
 import { HOST_NAMES } from '../../lab/topology.ts';
+import { attempt } from '../../src/errors.ts';
 import { copyOwner, firstLine, startProgram } from './program.ts';
 import { requireLab } from './requireLab.ts';
 
@@ -91,22 +92,13 @@ function processesIn(networks: readonly string[]): readonly number[] {
   const found = readdirSync('/proc')
     .filter((entry) => /^\d+$/.test(entry))
     .map(Number);
-  return found.filter((pid) => {
-    try {
-      return networks.includes(networkOf(pid));
-    } catch {
-      return false; // it ended while we looked, or is not ours to see
-    }
-  });
+  // One may end while we look.
+  return found.filter((pid) => networks.includes(attempt(() => networkOf(pid)) ?? ''));
 }
 
 /** A process whose parent does not collect it stays as a zombie, which holds nothing. */
 function isAlive(pid: number): boolean {
-  try {
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  } catch {
-    return false;
-  }
+  return attempt(() => !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))) ?? false;
 }
 
 async function eventually(check: () => Promise<void>): Promise<void> {

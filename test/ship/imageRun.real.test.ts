@@ -139,20 +139,6 @@ const MOUNT_POINTS: ReadonlySet<string> = new Set([
   'run/xtables.lock',
 ]);
 
-test('takes the variant of iptables that kubelet has on the node, without a shell or cat', async () => {
-  await lab().host('node1').run(['iptables-legacy', '-t', 'mangle', '-N', 'KUBE-IPTABLES-HINT']);
-  try {
-    makePod('iptables');
-    await pod.start();
-    expect(pod.log).toContain(
-      `variant="legacy" reason="kubelet's chain KUBE-IPTABLES-HINT is in the legacy variant"`,
-    );
-    expect(await answerers(lab().host('pod-b'), API)).toBe(API_PODS);
-  } finally {
-    await lab().host('node1').run(['iptables-legacy', '-t', 'mangle', '-X', 'KUBE-IPTABLES-HINT']);
-  }
-});
-
 test('starts by the command of kube-proxy’s own DaemonSet', async () => {
   makePod('iptables');
   const command = ['/usr/local/bin/kube-proxy'];

@@ -53,20 +53,12 @@ test('a folder and an archive, with the architecture of this machine in an index
   expect(unpack(join(folder, 'layout')).digest).toBe(digest);
 });
 
-test('for another architecture', () => {
+test('for another architecture, a layer that was changed, and what is no image: refused', () => {
   layout('s390x');
   expect(() => unpack(join(folder, 'layout'))).toThrow(`has no image for ${OWN}, only for s390x`);
-});
-
-test('a layer that was changed', () => {
   writeFileSync(layout(OWN), 'x');
   expect(() => unpack(join(folder, 'layout'))).toThrow(
     /^a blob is sha256:\w{64} and should be sha256:\w{64}$/,
   );
-});
-
-test('what is no image', () => {
-  writeFileSync(join(folder, 'text'), 'x');
-  expect(() => unpack(join(folder, 'text'))).toThrow('is no OCI image: it is no tar archive');
-  expect(() => unpack(join(folder, 'layout'))).toThrow('is no OCI image: it has no index.json');
+  expect(() => unpack(join(folder, 'layer'))).toThrow('is no OCI image');
 });

@@ -46,36 +46,21 @@ describe('staying', () => {
     mkdirSync(temporary);
     const demo = start([], [], { TMPDIR: temporary });
     await demo.saying(/\n/);
-    const early = await ask(demo, 'status');
-    if (early.status !== 200)
-      expect(early).toMatchObject({
-        status: 503,
-        answer: { error: { code: 'starting', message: 'Junction is starting on node1' } },
-      });
     await demo.saying(/Ctrl-C: end/);
     expectTable(demo.output, '127.0.0.1');
     expect(demo.output).toContain(`Open ${demo.link}`);
     expect(await (await fetch(`${demo.link}services`)).text()).toContain('<title>');
     const walk = await ask(demo, 'explain?from=outside&to=203.0.113.10:80');
-    expect(walk.answer).toMatchObject([{ node: 'node1', kernel: { asPlanned: true } }]);
+    expect(walk).toMatchObject([{ node: 'node1', kernel: { asPlanned: true } }]);
     expect(await stateOf(demo, 'shop/idle')).toBe('no endpoints');
     const networks = demo.labNetworks();
     expect(networks.size).toBe(7);
-    const command = /nsenter --net=\/proc\/\d+\/ns\/net bash -c .*10\.96\.0\.10/.exec(demo.output);
-    expect(command).not.toBeNull();
+    expect(demo.output).toMatch(/nsenter --net=\/proc\/\d+\/ns\/net bash -c .*10\.96\.0\.10/);
 
-    const watching = new AbortController();
-    const events = await fetch(`${demo.link}v1/watch`, { signal: watching.signal });
     const first = demo.output.length;
     edit(built.examples, 'idle.yaml', (text) => text.replace('ready: false', 'ready: true'));
-    expect(await firstChange(events)).toMatchObject({
-      service: 'shop/idle',
-      causes: [expect.stringMatching(/^EndpointSlice shop\/idle-\S+: endpoint 10\.244\.2\.12 ready$/)],
-      committedAt: expect.any(Number),
-    });
-    watching.abort();
-    expect(await stateOf(demo, 'shop/idle')).toBe('ok');
     await demo.saying(/went as planned\.\n$/, first);
+    expect(await stateOf(demo, 'shop/idle')).toBe('ok');
     const change = demo.output.slice(first);
     expect(change).toMatch(
       /Junction wrote IPv4 in .*: EndpointSlice shop\/idle-\S+: endpoint 10\.244\.2\.12 ready$/m,
@@ -89,14 +74,6 @@ describe('staying', () => {
     expect(demo.processes()).toEqual([]);
     expect(processesIn(networks)).toEqual([]);
     expect(readdirSync(temporary)).toEqual([]);
-  });
-
-  test('Ctrl-C while the cluster is still starting', async () => {
-    const demo = start([]);
-    await expect.poll(() => demo.processes().length, { timeout: 150_000, interval: 5 }).toBeGreaterThan(3);
-    demo.child.kill('SIGINT');
-    await expectExit(demo, 0);
-    expect(demo.processes()).toEqual([]);
   });
 });
 
@@ -112,27 +89,13 @@ test('npm is killed without a word: the lab goes', async () => {
     .toEqual([]);
 });
 
-async function ask(
-  { link }: RunningDemo,
-  path: string,
-): Promise<{ readonly status: number; readonly answer: unknown }> {
-  const response = await fetch(`${link}v1/${path}`);
-  return { status: response.status, answer: await response.json() };
+async function ask({ link }: RunningDemo, path: string): Promise<unknown> {
+  return (await fetch(`${link}v1/${path}`)).json();
 }
 
 async function stateOf(demo: RunningDemo, service: string): Promise<string | undefined> {
-  const { answer } = await ask(demo, `services?service=${service}`);
-  return (answer as readonly ServiceRow[])[0]?.state;
-}
-
-async function firstChange({ body }: Response): Promise<unknown> {
-  let text = '';
-  for await (const chunk of body?.pipeThrough(new TextDecoderStream()) ?? []) {
-    text += chunk;
-    const change = text.split('\n').find((line) => line.startsWith('{"kind":"change"') && line.endsWith('}'));
-    if (change !== undefined) return JSON.parse(change);
-  }
-  return undefined;
+  const rows = (await ask(demo, `services?service=${service}`)) as readonly ServiceRow[];
+  return rows[0]?.state;
 }
 
 function start(

@@ -15,9 +15,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { vi } from 'vitest';
+import { attempt } from '../../../src/errors.ts';
 import manifest from '../../../package.json' with { type: 'json' };
+import { ROOT } from '../../support/checkout.ts';
 
-const ROOT = join(import.meta.dirname, '../../..');
 /** koffi's binary is a package of its own. */
 const PACKAGES = [...Object.keys(manifest.dependencies), '@koromix'];
 
@@ -107,13 +108,10 @@ export class RunningDemo {
     return this.processes().find((pid) => command.test(commandOf(pid)));
   }
 
-  networks(): ReadonlySet<string> {
-    return new Set(this.processes().map(networkOf));
-  }
-
   /** Of the lab's hosts. */
   labNetworks(): ReadonlySet<string> {
-    return new Set([...this.networks()].filter((network) => network !== '' && network !== OWN_NETWORK));
+    const networks = this.processes().map(networkOf);
+    return new Set(networks.filter((network) => network !== '' && network !== OWN_NETWORK));
   }
 
   /** Of the page: the first thing that it says. */
@@ -135,7 +133,7 @@ export function processesIn(networks: ReadonlySet<string>): readonly number[] {
   return allProcesses().filter((pid) => networks.has(networkOf(pid)));
 }
 
-export const OWN_NETWORK = networkOf(process.pid);
+const OWN_NETWORK = networkOf(process.pid);
 
 function allProcesses(): readonly number[] {
   return readdirSync('/proc')
@@ -144,25 +142,18 @@ function allProcesses(): readonly number[] {
 }
 
 function environmentOf(pid: number): readonly string[] {
-  try {
-    return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
-  } catch {
-    return []; // it ended while we looked, or is not ours to see
-  }
+  return ofProcess(() => readFileSync(`/proc/${pid}/environ`, 'utf8')).split('\0');
 }
 
 function commandOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').join(' ').trim();
-  } catch {
-    return '';
-  }
+  return ofProcess(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim());
 }
 
 function networkOf(pid: number): string {
-  try {
-    return readlinkSync(`/proc/${pid}/ns/net`);
-  } catch {
-    return '';
-  }
+  return ofProcess(() => readlinkSync(`/proc/${pid}/ns/net`));
+}
+
+/** Empty where it ended while we looked, or is not ours to see. */
+function ofProcess(read: () => string): string {
+  return attempt(read) ?? '';
 }

@@ -1,25 +1,25 @@
 /** What stands around the node: an API server that it reaches on its loopback address, and a pod with an HTTP server. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, connect, type Server } from 'node:net';
 import { join } from 'node:path';
 import { TestApiServer } from '../../support/apiServer/index.ts';
 import { capture, type SystemdNode } from './node.ts';
 
 export const API_PORT = 6443;
-export const SERVICE = '10.96.0.10';
+const SERVICE = '10.96.0.10';
 const POD = '10.244.1.2';
 const ANSWER = 'the pod';
 
-/** In the node's network: a port, and behind it a socket that does not belong to any network. */
+/** Joins what connects to one address with another: the node's network, and a socket that belongs to no network. */
 const FORWARD = `
 const net = require('node:net');
+const [from, to] = process.argv.slice(1).map((word) => (word.startsWith('/') ? { path: word } : { host: '127.0.0.1', port: Number(word) }));
 net.createServer((client) => {
-  const server = net.connect(process.argv[1]);
+  const server = net.connect(to);
   const end = () => { client.destroy(); server.destroy(); };
   for (const socket of [client, server]) socket.on('error', end).on('close', end);
   client.pipe(server).pipe(client);
-}).listen(${String(API_PORT)}, '127.0.0.1', () => console.log('listening'));
+}).listen(from, () => console.log('listening'));
 `;
 
 const SERVE = `require('node:http').createServer((_, response) => response.end('${ANSWER}')).listen(8080, () => console.log('listening'));`;
@@ -45,35 +45,23 @@ const ask = () => new Promise((resolve) => {
 const FETCH = `fetch('http://${SERVICE}/', { signal: AbortSignal.timeout(3000) }).then((answer) => answer.text()).then(console.log)`;
 
 export class Cluster {
-  readonly api: TestApiServer;
+  readonly #api: TestApiServer;
   readonly #node: SystemdNode;
-  readonly #socket: Server;
   readonly #children: ChildProcess[] = [];
 
-  private constructor(node: SystemdNode, api: TestApiServer, socket: Server) {
+  private constructor(node: SystemdNode, api: TestApiServer) {
     this.#node = node;
-    this.api = api;
-    this.#socket = socket;
+    this.#api = api;
   }
 
   static async around(node: SystemdNode, folder: string): Promise<Cluster> {
     const api = await TestApiServer.start();
     for (const object of OBJECTS) api.put(object);
     const path = join(folder, 'api.sock');
-    const socket = createServer((client) => {
-      const server = connect(Number(new URL(api.url).port), '127.0.0.1');
-      const end = (): void => {
-        client.destroy();
-        server.destroy();
-      };
-      for (const each of [client, server]) each.on('error', end).on('close', end);
-      client.pipe(server).pipe(client);
-    });
-    socket.listen(path);
-    await once(socket, 'listening');
-    const cluster = new Cluster(node, api, socket);
+    const cluster = new Cluster(node, api);
     await node.shell(NETWORK);
-    await cluster.#start(node.network(), FORWARD, path);
+    await cluster.#start([], FORWARD, path, new URL(api.url).port);
+    await cluster.#start(node.network(), FORWARD, String(API_PORT), path);
     await cluster.#start(['nsenter', `--net=${node.path('/run/netns/pod')}`, '--'], SERVE);
     return cluster;
   }
@@ -111,8 +99,7 @@ export class Cluster {
 
   async close(): Promise<void> {
     for (const child of this.#children) child.kill('SIGKILL');
-    this.#socket.close();
-    await this.api.close();
+    await this.#api.close();
   }
 }
 
