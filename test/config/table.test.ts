@@ -115,22 +115,16 @@ describe('every field', () => {
   );
 
   test.each(CONFIG_FIELDS.map((field) => [field.path, field] as const))(
-    '%s has its default in an empty file',
+    '%s has its default in an empty file, and where it is null',
     (path, field) => {
-      const { config } = load([], stringify({ ...HEADER, mode: modeFor(path) }));
+      const empty: Record<string, unknown> = { ...HEADER, mode: modeFor(path) };
+      const withNull = structuredClone(empty);
+      setAt(withNull, path, null);
       const expected = PLATFORM_DEFAULTS[path] ?? field.kind.print(field.default);
-      expect(field.kind.print(valueAt(toFields(config), field))).toBe(expected);
-    },
-  );
-
-  test.each(CONFIG_FIELDS.map((field) => [field.path, field] as const))(
-    '%s may be null in a file',
-    (path, field) => {
-      const file: Record<string, unknown> = { ...HEADER, mode: modeFor(path) };
-      setAt(file, path, null);
-      const { config } = load([], stringify(file));
-      const expected = PLATFORM_DEFAULTS[path] ?? field.kind.print(field.default);
-      expect(field.kind.print(valueAt(toFields(config), field))).toBe(expected);
+      for (const file of [empty, withNull]) {
+        const { config } = load([], stringify(file));
+        expect(field.kind.print(valueAt(toFields(config), field))).toBe(expected);
+      }
     },
   );
 

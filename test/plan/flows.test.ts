@@ -86,20 +86,6 @@ const CASES: readonly Case[] = [
     kept: ['udp 10.96.0.10:53 > 10.244.1.3:5353'],
   },
   {
-    title: 'an endpoint is ready but never served, and another is gone',
-    before: `${WORLD}\n${SLICE} | 10.244.0.3 published | 10.244.1.3 | 10.244.1.4`,
-    after: `${SLICE} | 10.244.0.3 published | 10.244.1.3`,
-    asked: ALL,
-    stale: ['udp 10.96.0.10:53 > 10.244.0.3:5353', 'udp 10.96.0.10:53 > 10.244.1.4:5353'],
-    kept: ['udp 10.96.0.10:53 > 10.244.1.3:5353'],
-  },
-  {
-    title: 'an endpoint is no longer meant for this zone',
-    after: `${SLICE} | 10.244.0.3 zone=b | 10.244.1.3 zone=a`,
-    asked: [],
-    kept: ['udp 10.96.0.10:53 > 10.244.0.3:5353'],
-  },
-  {
     title: 'an endpoint comes',
     after: `${SLICE} | 10.244.0.3 | 10.244.1.3 | 10.244.1.4`,
     asked: [],
@@ -153,13 +139,6 @@ const CASES: readonly Case[] = [
     asked: ['udp *:30053', 'udp 203.0.113.5:53'],
     stale: ['udp 203.0.113.5:53 > 10.244.0.3:5353', 'udp 192.0.2.10:30053 > 10.244.0.3:5353'],
     kept: ['udp 10.96.0.10:53 > 10.244.0.3:5353', 'udp 203.0.113.5:53 > 203.0.113.5:53'],
-  },
-  {
-    title: 'a frontend is added',
-    after: SERVICE.replace('ext=203.0.113.5', 'ext=203.0.113.5,203.0.113.6'),
-    asked: ['udp 203.0.113.6:53'],
-    stale: ['udp 203.0.113.6:53 > 203.0.113.6:53'],
-    kept: ['udp 203.0.113.6:53 > 10.244.0.3:5353'],
   },
   {
     title: 'a node port moves to another service',

@@ -8,16 +8,10 @@ const TH_DPORT = '0004 07000000 010c 0004 0b000000 0104 02000000';
 
 it.each<[line: string, spec: Omit<SetSpec, 'name'>, parts: readonly string[]]>([
   ['set { type ipv4_addr; }', { key: { type: ['ipv4_addr'] } }, ['0004 02000000']],
-  ['set { type inet_proto; }', { key: { type: ['inet_proto'] } }, ['0004 00000000']],
   [
     'set { type ipv4_addr; comment "every address that some service has"; }',
     { key: { type: ['ipv4_addr'] }, comment: 'every address that some service has' },
     ['0004 02000000', '0724 65766572792061646472657373207468617420736f6d6520736572766963652068617300'],
-  ],
-  [
-    'set { type ipv4_addr . inet_proto . inet_service; }',
-    { key: { type: ['ipv4_addr', 'inet_proto', 'inet_service'] } },
-    ['0004 00000000', '0308 0004 0d000000 0100'],
   ],
   [
     'set { typeof ip6 daddr; flags interval; comment "b\'s comment"; size 100; }',
@@ -35,20 +29,6 @@ it.each<[line: string, spec: Omit<SetSpec, 'name'>, parts: readonly string[]]>([
     ['0004 00000000', '0104 02000000', '0604 00000000'],
   ],
   [
-    'map { typeof meta l4proto : th dport; }',
-    { key: { typeof: ['meta l4proto'] }, data: { typeof: ['th dport'] } },
-    ['0004 01000000', '0104 02000000', `030e ${L4PROTO}`, `0414 ${TH_DPORT}`, '0604 00000000'],
-  ],
-  [
-    'map { type ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service; counter; }',
-    {
-      key: { type: ['ipv4_addr', 'inet_proto', 'inet_service'] },
-      data: { type: ['ipv4_addr', 'inet_service'] },
-      counter: true,
-    },
-    ['0004 00000000', '0104 00000000', '0308 0004 0d000000 0100', '0408 0004 0d000000 0100', '0604 00000000'],
-  ],
-  [
     'map { typeof ip daddr . meta l4proto . th dport . numgen random mod 3 : ip daddr . th dport; counter; }',
     {
       key: { typeof: ['ip daddr', 'meta l4proto', 'th dport', 'numgen random mod 3'] },
@@ -63,22 +43,6 @@ it.each<[line: string, spec: Omit<SetSpec, 'name'>, parts: readonly string[]]>([
       `0434 0004 0d000000 012c 0014 ${IP_DADDR} 0114 ${TH_DPORT}`,
       '0604 00000000',
     ],
-  ],
-  [
-    'map { typeof numgen random mod 3 : ip6 daddr; }',
-    { key: { typeof: ['numgen random mod 3'] }, data: { typeof: ['ip6 daddr'] } },
-    [
-      '0004 01000000',
-      '0104 02000000',
-      '031a 0004 17000000 0112 0004 01000000 0104 03000000 0204 00000000',
-      '0414 0004 07000000 010c 0004 0d000000 0104 09000000',
-      '0604 00000000',
-    ],
-  ],
-  [
-    'map { type ipv4_addr . inet_proto . inet_service : verdict; }',
-    { key: { type: ['ipv4_addr', 'inet_proto', 'inet_service'] }, data: 'verdict' },
-    ['0004 00000000', '0104 00000000', '0308 0004 0d000000 0100', '0604 00000000'],
   ],
   [
     'map { typeof ip6 daddr : verdict; comment "vm"; }',

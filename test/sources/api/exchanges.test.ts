@@ -78,16 +78,6 @@ describe('over an etcd without progress notifications', () => {
   });
 });
 
-describe('over an etcd with them', () => {
-  it('the list is streamed', async () => {
-    const served = await serve(
-      services((asked) => watch(isStream(asked) ? streamedList('services', 70, [S1, S2]) : '')),
-    );
-    await lines(served, '+ Service lab/s1', '+ Service lab/s2', 'synced');
-    expect(served.asked.filter((each) => resourceOf(each) === 'services')).toHaveLength(1);
-  });
-});
-
 describe('a version that is lost', () => {
   it('in the watch, the stream and the list leads to the latest, in pages, and without pages if those are lost', async () => {
     let isLost = false;
