@@ -18,12 +18,9 @@ const quiet = { nodePortAddresses: ['primary'] };
 test.each<[object, NodeFacts, ...(readonly [string, boolean])[]]>([
   [{}, V4, [UNSET, false]],
   [quiet, V4],
-  [quiet, BOTH],
-  [{ mode: 'ipvs' }, V4, [UNSET, false]],
   // The default of this mode is the primary address.
   [{ mode: 'nftables' }, V4],
   [{ mode: 'nftables' }, { ...BOTH, podCIDRs: ['10.0.0.0/24', 'fd00::/64'] }],
-  [{ nodePortAddresses: ['10.0.0.0/8'] }, V4],
   [{ nodePortAddresses: ['10.0.0.0/8'], clusterCIDR: '10.0.0.0/8,fd00::/8' }, BOTH, [ONLY_V4, false]],
   [
     { nodePortAddresses: ['10.0.0.0/8'] },
@@ -81,7 +78,6 @@ test.each<[object, NodeFacts, ...(readonly [string, boolean])[]]>([
 });
 
 test.each<[string, readonly string[], readonly string[]]>([
-  ['nftables', [], []],
   ['nftables', ['primary'], []],
   ['nftables', ['10.0.0.0/8', 'fd00::/8'], []],
   ['nftables', ['10.0.0.0/8', '127.0.0.0/8', '::1/128'], ['127.0.0.0/8', '::1/128']],

@@ -26,11 +26,6 @@ test.each<[object, object, readonly ConfigChange[]]>([
   [{ ipvs: { syncPeriod: '1m' } }, { ipvs: { syncPeriod: '2m' } }, []],
   [
     { mode: 'iptables' },
-    { mode: 'ipvs', ipvs: { minSyncPeriod: '1s' } },
-    [{ path: 'mode', before: 'iptables', after: 'ipvs', reload: 'restart' }],
-  ],
-  [
-    { mode: 'iptables' },
     { mode: 'nftables', nftables: { syncPeriod: '1m', masqueradeAll: true } },
     [
       { path: 'mode', before: 'iptables', after: 'nftables', reload: 'restart' },

@@ -49,12 +49,6 @@ describe('slices of one service are merged', () => {
     ]);
   });
 
-  test('IPv6', () => {
-    expect(merged('x/s of s 80 | fd00::1 node-a | fd00::2')).toEqual([
-      '/TCP: [fd00::1]:80 local, [fd00::2]:80',
-    ]);
-  });
-
   test.each([
     ['node-a', 'node-a', true],
     ['node-a', 'node-b', false],

@@ -94,12 +94,6 @@ describe('two services claim one address', () => {
     expect(owner(cluster(...lines), '1.1.1.1', 80)).toBe(expected),
   );
 
-  test('another port or protocol is another frontend', () => {
-    const made = cluster(OLD, 'a/young 10.96.0.2 81 80/udp ext=1.1.1.1 born=2');
-    expect(owner(made, '1.1.1.1', 80)).toBe('x/old/TCP');
-    expect(owner(made, '1.1.1.1', 81)).toBe('a/young/TCP');
-  });
-
   test('node ports too', () => {
     const made = cluster('x/old 10.96.0.1 80@30080 born=1', 'a/young 10.96.0.2 80@30080 born=2');
     expect(owner(made, undefined, 30080)).toBe('x/old/TCP');
@@ -181,9 +175,6 @@ describe('find', () => {
   ])('%s:%d is %s', (address, port, kind) => {
     const found = made.planner.find(address === undefined ? undefined : ip(address), 'TCP', port);
     expect(found?.frontend.kind).toBe(kind);
-  });
-  test('another protocol is another frontend', () => {
-    expect(made.planner.find(ip('10.96.0.1'), 'UDP', 80)).toBeUndefined();
   });
 });
 
