@@ -1,6 +1,6 @@
 /** Each mode, with the settings of tests, on whatever kernel: in memory, in a namespace, in a guest. */
 import { type Family, type Ip, isLoopback } from '../../src/model/ip.ts';
-import { IptablesClient } from '../../src/modes/iptables/client.ts';
+import { type ClientOptions, IptablesClient } from '../../src/modes/iptables/client.ts';
 import { IptablesReader } from '../../src/modes/iptables/inspect.ts';
 import type { KernelTables } from '../../src/modes/iptables/kernelTables.ts';
 import { IptablesProxier, type IptablesProxierOptions } from '../../src/modes/iptables/proxier.ts';
@@ -61,8 +61,12 @@ export function iptablesReader(
   });
 }
 
-export function openIptables(family: Family, runner: CommandRunner): Promise<IptablesClient> {
-  return IptablesClient.open({ family, variant: 'nft', runner });
+export function openIptables(
+  family: Family,
+  runner: CommandRunner,
+  options: Pick<ClientOptions, 'variant' | 'lockPath'> = { variant: 'nft' },
+): Promise<IptablesClient> {
+  return IptablesClient.open({ family, runner, ...options });
 }
 
 export const IPVS_SETTINGS = { masqueradeBit: 14, scheduler: 'rr', excludeCIDRs: [] };

@@ -68,7 +68,7 @@ const STEPS = [
   'expect fresh',
 ] as const;
 
-export type StepKind = (typeof STEPS)[number];
+type StepKind = (typeof STEPS)[number];
 
 export interface Step {
   readonly kind: StepKind;

@@ -1,7 +1,7 @@
 /** Junction on the lab's node1: the real proxy and the real iptables programs, in that node's network. */
 import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
 import { parseSave, type Tables } from '../../src/modes/iptables/rules/parse.ts';
-import { IptablesClient } from '../../src/modes/iptables/client.ts';
+import type { IptablesClient } from '../../src/modes/iptables/client.ts';
 import type { Variant } from '../../src/modes/iptables/variant.ts';
 import { run } from '../../src/system/processes.ts';
 import { prefixed } from '../../lab/prefixed.ts';
@@ -9,7 +9,13 @@ import type { Host } from '../../lab/host.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { IptablesReader } from '../../src/modes/iptables/inspect.ts';
-import { ALL_TABLES, type GivenIptables, iptablesMode, iptablesReader } from '../contract/modes.ts';
+import {
+  ALL_TABLES,
+  type GivenIptables,
+  iptablesMode,
+  iptablesReader,
+  openIptables,
+} from '../contract/modes.ts';
 import { node1Addresses, type Scenario } from './scenario.ts';
 import { ScenarioProxies } from './scenarioProxies.ts';
 
@@ -43,7 +49,7 @@ export class LabNode {
 
   static async start(host: Host, { layout, variant, lockPath }: LabNodeOptions): Promise<LabNode> {
     const runner = prefixed(run, ['nsenter', `--net=/proc/${host.pid}/ns/net`]);
-    const clients = FAMILIES.map((family) => IptablesClient.open({ family, variant, runner, lockPath }));
+    const clients = FAMILIES.map((family) => openIptables(family, runner, { variant, lockPath }));
     return new LabNode(layout, await Promise.all(clients));
   }
 

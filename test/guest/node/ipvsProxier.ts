@@ -1,7 +1,7 @@
 /** The real IPVS proxy and its reader, in the network that this process is in. */
 import { readFileSync } from 'node:fs';
 import type { ReadingClient } from '../../../src/modes/iptables/chainSource.ts';
-import { IptablesClient } from '../../../src/modes/iptables/client.ts';
+import type { IptablesClient } from '../../../src/modes/iptables/client.ts';
 import { TablesReader } from '../../../src/modes/iptables/tablesReader.ts';
 import { channelsOf, NetlinkIpvsClient } from '../../../src/modes/ipvs/client.ts';
 import { IpvsReader } from '../../../src/modes/ipvs/inspect.ts';
@@ -11,7 +11,7 @@ import { NetlinkThread } from '../../../src/netlink/thread.ts';
 import { createLog } from '../../../src/log/log.ts';
 import { FAMILIES, type Family, hostPort, type Ip, ipOfBytes } from '../../../src/model/ip.ts';
 import { armable, Faults, faultyIpvs } from '../../contract/faults.ts';
-import { IPVS_SETTINGS, ipvsMode, withoutLoopback } from '../../contract/modes.ts';
+import { IPVS_SETTINGS, ipvsMode, openIptables, withoutLoopback } from '../../contract/modes.ts';
 import { run } from '../../../src/system/processes.ts';
 import type { FamilyWriter } from '../../scenarios/scenarioProxies.ts';
 import { node1Addresses } from '../../scenarios/scenario.ts';
@@ -23,7 +23,7 @@ export async function openIpvs(): Promise<readonly FamilyWriter[]> {
     FAMILIES.map(async (family): Promise<FamilyWriter> => {
       const lockPath = '/run/junction-xtables.lock';
       const { runner, arm } = armable(run);
-      const iptables = await IptablesClient.open({ family, variant: 'legacy', lockPath, runner });
+      const iptables = await openIptables(family, runner, { variant: 'legacy', lockPath });
       const client = new NetlinkIpvsClient(family, channels);
       const saves = new Saves(iptables);
       const nodeIps = (): readonly Ip[] => withoutLoopback(node1Addresses(family));

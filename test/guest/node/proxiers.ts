@@ -1,11 +1,10 @@
 /** How Junction can be run on node1, by name. Everything here happens in a process inside node1's network. */
-import { IptablesClient } from '../../../src/modes/iptables/client.ts';
 import { FAMILIES, type Family } from '../../../src/model/ip.ts';
 import type { Mechanism } from '../../../src/modes/deviations.ts';
 import type { Variant } from '../../../src/modes/iptables/variant.ts';
 import { run } from '../../../src/system/processes.ts';
 import { armable, Faults } from '../../contract/faults.ts';
-import { iptablesMode, iptablesReader } from '../../contract/modes.ts';
+import { iptablesMode, iptablesReader, openIptables } from '../../contract/modes.ts';
 import type { FamilyWriter } from '../../scenarios/scenarioProxies.ts';
 import { node1Addresses } from '../../scenarios/scenario.ts';
 import { openIpvs } from './ipvsProxier.ts';
@@ -22,9 +21,9 @@ export interface OpenedMode {
 export const GUEST_MODES: Readonly<Record<GuestMode, OpenedMode>> = {
   'iptables-legacy': {
     mechanism: 'current',
-    open: () => perFamily((family) => openIptables(family, 'legacy')),
+    open: () => perFamily((family) => openFamily(family, 'legacy')),
   },
-  'iptables-nft': { mechanism: 'current', open: () => perFamily((family) => openIptables(family, 'nft')) },
+  'iptables-nft': { mechanism: 'current', open: () => perFamily((family) => openFamily(family, 'nft')) },
   ipvs: { mechanism: 'ipvs', open: openIpvs },
   nftables: { mechanism: 'nftables', open: openNft },
 };
@@ -33,14 +32,9 @@ function perFamily(open: (family: Family) => Promise<FamilyWriter>): Promise<rea
   return Promise.all(FAMILIES.map(open));
 }
 
-async function openIptables(family: Family, variant: Variant): Promise<FamilyWriter> {
+async function openFamily(family: Family, variant: Variant): Promise<FamilyWriter> {
   const { runner, arm } = armable(run);
-  const client = await IptablesClient.open({
-    family,
-    variant,
-    runner,
-    lockPath: '/run/junction-xtables.lock',
-  });
+  const client = await openIptables(family, runner, { variant, lockPath: '/run/junction-xtables.lock' });
   const given = { client, layout: 'current', nodeIps: () => node1Addresses(family) } as const;
   let readings = 0;
   const tables = { names: new Set(['filter', 'nat']), notes: [] };

@@ -4,7 +4,7 @@ import type { NftTrial, TrialTable } from '../../../src/modes/nftables/trialTabl
 import type { Family } from '../../../src/model/ip.ts';
 
 /** What an old kernel does not have, though no module brings it. */
-export type OldKernel =
+type OldKernel =
   /** It takes them, and forgets. */
   'counters' | 'several ranges' | 'reject before routing' | 'update with data' | 'owners';
 

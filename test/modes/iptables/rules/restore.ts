@@ -220,7 +220,7 @@ const TAKEN_NAMES: ReadonlySet<string> = new Set(['ACCEPT', 'DROP', 'RETURN', 'Q
 /** nf_tables keeps a stack of 16 chains, and the built-in chain is the first of them. */
 const NESTED_CHAINS = 15;
 
-export function checkChainName(chain: string): void {
+function checkChainName(chain: string): void {
   if (chain.length > CHAIN_NAME_LENGTH) throw new Error(`the chain name ${chain} is too long`);
   if (chain.startsWith('-') || chain.startsWith('!') || TAKEN_NAMES.has(chain)) {
     throw new Error(`${chain} cannot be a chain's name`);
@@ -250,7 +250,7 @@ export function checkRule(table: string, chain: string, rule: Rule): void {
 }
 
 /** Only what a packet can reach is checked, as in the kernel: a loop that nothing leads to may stand. */
-export function checkTable(chains: ReadonlyMap<string, ParsedChain>, builtIn: readonly string[]): void {
+function checkTable(chains: ReadonlyMap<string, ParsedChain>, builtIn: readonly string[]): void {
   const heights = new Map<string, number>();
   for (const root of builtIn) {
     if (height(root, chains, heights) > NESTED_CHAINS)

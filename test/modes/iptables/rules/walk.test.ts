@@ -228,14 +228,6 @@ describe('chains and targets', () => {
     expect(() => run(['nat PREROUTING -j A', 'nat A -j A'])).toThrow(/loop/);
   });
 
-  test('missing chains of a hundred endpoints are a hundred ways, and no more', () => {
-    const result = run(balanced(100).filter((line) => !line.startsWith('nat SEP-')));
-    expect(new Set(kinds(result))).toEqual(new Set(['pass']));
-    expect(result.outcomes).toHaveLength(100);
-    expect(result.notes).toHaveLength(100);
-    expect(result.notes[0]).toBe('table nat has no chain SEP-0');
-  });
-
   test('choices that come back and double the ways have a limit', () => {
     const choice = 'nat PREROUTING -m statistic --mode random --probability 0.5 -j X';
     const choices = Array.from({ length: 30 }, () => choice);
@@ -363,31 +355,7 @@ describe('what cannot be evaluated is noted with its rule, and taken as no match
   });
 });
 
-/** The rules of one service with n endpoints, as kube-proxy writes them. */
-function balanced(n: number): readonly string[] {
-  const rules = ['nat PREROUTING -d 172.30.0.1 -j SVC'];
-  for (let index = 0; index < n; index++) {
-    const rest = n - index;
-    const chance = rest === 1 ? '' : `-m statistic --mode random --probability ${(1 / rest).toFixed(10)} `;
-    rules.push(`nat SVC ${chance}-j SEP-${index}`);
-    rules.push(`nat SEP-${index} -p tcp -j DNAT --to-destination 10.1.${index >> 8}.${index & 255}:80`);
-  }
-  return rules;
-}
-
 describe('random choice', () => {
-  test('n endpoints get 1/n each', () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 1, max: 200 }), (n) => {
-        const result = run(balanced(n));
-        expect(new Set(kinds(result)).size).toBe(n);
-        for (const { probability } of result.outcomes) expect(probability).toBeCloseTo(1 / n, 7);
-        expect(sumOf(result)).toBeCloseTo(1, 12);
-      }),
-      { numRuns: 30 },
-    );
-  });
-
   test('both ways go on when the chosen chain returns', () => {
     const { outcomes } = run([
       'nat PREROUTING -m statistic --mode random --probability 0.25 -j MARK --or-mark 0x1',
@@ -428,29 +396,5 @@ describe('random choice', () => {
         expect(unrecorded.outcomes).toEqual(result.outcomes.map((outcome) => ({ ...outcome, path: [] })));
       }),
     );
-  });
-});
-
-describe('affinity', () => {
-  const rules = [
-    'PREROUTING -m recent --name ONE --rcheck --seconds 60 --reap -j ONE',
-    'PREROUTING -m recent --name TWO --rcheck --seconds 60 --reap -j TWO',
-    'PREROUTING -m statistic --mode random --probability 0.5000000000 -j ONE',
-    'PREROUTING -j TWO',
-    'ONE -m recent --name ONE --set -m tcp -p tcp -j DNAT --to-destination 10.1.0.1:80',
-    'TWO -m recent --name TWO --set -m tcp -p tcp -j DNAT --to-destination 10.1.0.2:80',
-  ].map((line) => `nat ${line}`);
-
-  test('a new client is balanced, and put on the list of its endpoint', () => {
-    const { outcomes } = run(rules);
-    expect(outcomes.map((outcome) => [brief(outcome), outcome.probability, outcome.learned])).toEqual([
-      ['10.1.0.1:80', 0.5, ['ONE']],
-      ['10.1.0.2:80', 0.5, ['TWO']],
-    ]);
-  });
-
-  test('a known client goes where it went', () => {
-    const { outcomes } = run(rules, FROM_POD, { affinity: (list) => list === 'TWO' });
-    expect(outcomes.map((outcome) => [brief(outcome), outcome.probability])).toEqual([['10.1.0.2:80', 1]]);
   });
 });

@@ -24,18 +24,18 @@ export interface FakeSet {
   readonly entries: Map<string, SetEntry>;
 }
 
-export interface FakeDestination {
+interface FakeDestination {
   readonly destination: Destination;
   weight: number;
   connections: number;
 }
 
-export interface FakeServer {
+interface FakeServer {
   attributes: ServerAttributes;
   readonly destinations: Map<string, FakeDestination>;
 }
 
-export interface FakeDevice {
+interface FakeDevice {
   /** Of the link; ours is a `dummy`. */
   readonly type: string;
   readonly addresses: Set<Ip>;

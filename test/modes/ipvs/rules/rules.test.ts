@@ -187,39 +187,6 @@ describe.each(FAMILIES)('%s', (family, as) => {
   });
 });
 
-describe('each set by itself', () => {
-  const CASES: readonly (readonly [SetId, readonly string[]])[] = [
-    ['loopBack', ['nat KUBE-POSTROUTING']],
-    ['clusterIP', ['nat KUBE-SERVICES']],
-    ['externalIP', ['nat KUBE-SERVICES']],
-    ['externalIPLocal', ['nat KUBE-SERVICES']],
-    ['loadBalancer', ['nat KUBE-SERVICES']],
-    ['loadBalancerFirewall', ['filter KUBE-PROXY-FIREWALL']],
-    ['loadBalancerLocal', ['nat KUBE-LOAD-BALANCER']],
-    ['loadBalancerSourceIP', ['filter KUBE-SOURCE-RANGES-FIREWALL']],
-    ['loadBalancerSourceCidr', ['filter KUBE-SOURCE-RANGES-FIREWALL']],
-    ['nodePortTcp', ['nat KUBE-NODE-PORT']],
-    ['nodePortLocalTcp', ['nat KUBE-NODE-PORT']],
-    ['nodePortUdp', ['nat KUBE-NODE-PORT']],
-    ['nodePortLocalUdp', ['nat KUBE-NODE-PORT']],
-    ['nodePortSctp', ['nat KUBE-NODE-PORT']],
-    ['nodePortLocalSctp', ['nat KUBE-NODE-PORT']],
-    ['noLocal', ['filter KUBE-PROXY-FIREWALL']],
-    ['noLocalOutside', ['filter KUBE-PROXY-FIREWALL']],
-    // Matched always, because what is not in them must be kept out.
-    ['healthCheckNodePort', []],
-    ['ipvsIPs', []],
-  ];
-
-  test('are all of them', () => expect(CASES.map(([id]) => id).sort()).toEqual([...SET_IDS].sort()));
-
-  test.each(CASES)('%s has rules in %j', (id, chains) => {
-    const before = new Set(linesByChain(NOTHING));
-    const added = linesByChain(skeleton({ filled: [id] })).filter((line) => !before.has(line));
-    expect([...new Set(added.map((line) => line.split('|')[0]))]).toEqual(chains);
-  });
-});
-
 /** `nat KUBE-SERVICES|rule` */
 function linesByChain(lines: string): readonly string[] {
   let chain = '';
@@ -246,13 +213,10 @@ describe('load balancers that are closed to the node', () => {
     ]);
   });
 
-  test('not where the node is allowed', () => {
-    expect(rulesOf('a/x 10.96.0.1 80 lb=203.0.113.1 ranges=9.9.9.0/24,192.0.2.0/24')).toEqual([]);
-  });
-
-  test('nor where everybody is', () => {
-    expect(rulesOf('a/x 10.96.0.1 80@30080 lb=203.0.113.1 ext=198.51.100.1')).toEqual([]);
-  });
+  test.each([
+    ['the node is allowed', 'a/x 10.96.0.1 80 lb=203.0.113.1 ranges=9.9.9.0/24,192.0.2.0/24'],
+    ['everybody is', 'a/x 10.96.0.1 80@30080 lb=203.0.113.1 ext=198.51.100.1'],
+  ])('not where %s', (_, world) => expect(rulesOf(world)).toEqual([]));
 
   test('in IPv6', () => {
     expect(

@@ -1,6 +1,5 @@
-import { describe, expect, test } from 'vitest';
-import { entryKey, SET_IDS, type SetEntry, IPSETS, setName } from '../../../../src/modes/ipvs/rules/sets.ts';
-import { cidr, ip } from '../../../plan/given.ts';
+import { expect, test } from 'vitest';
+import { SET_IDS, IPSETS, setName } from '../../../../src/modes/ipvs/rules/sets.ts';
 
 /** Name in IPv4, name in IPv6, type: as operators know them. */
 const NAMES = `
@@ -36,20 +35,4 @@ test('names and types of the sets', () => {
 
 test('those that kube-proxy has not are made on demand', () => {
   expect(SET_IDS.filter((id) => 'onDemand' in IPSETS[id])).toEqual(['noLocal', 'noLocalOutside']);
-});
-
-describe('entries as ipset lists them', () => {
-  const at = { ip: ip('10.0.0.1'), protocol: 'TCP', port: 80 } as const;
-  const at6 = { ip: ip('fd00::1'), protocol: 'SCTP', port: 80 } as const;
-  test.each<[string, SetEntry]>([
-    ['10.0.0.1', { type: 'hash:ip', ip: ip('10.0.0.1') }],
-    ['30080', { type: 'bitmap:port', port: 30_080 }],
-    ['10.0.0.1,tcp:80', { type: 'hash:ip,port', ...at }],
-    ['fd00::1,sctp:80', { type: 'hash:ip,port', ...at6 }],
-    ['10.0.0.1,tcp:80,10.0.0.2', { type: 'hash:ip,port,ip', ...at, secondIp: ip('10.0.0.2') }],
-    ['10.0.0.1,tcp:80,9.9.9.0/24', { type: 'hash:ip,port,net', ...at, net: cidr('9.9.9.0/24') }],
-    ['10.0.0.1,tcp:80,9.9.9.9', { type: 'hash:ip,port,net', ...at, net: cidr('9.9.9.9/32') }],
-    ['fd00::1,sctp:80,fd00::2', { type: 'hash:ip,port,net', ...at6, net: cidr('fd00::2/128') }],
-    ['fd00::1,sctp:80,2001:db8::/32', { type: 'hash:ip,port,net', ...at6, net: cidr('2001:db8::/32') }],
-  ])('%s', (text, entry) => expect(entryKey(entry)).toBe(text));
 });

@@ -48,12 +48,12 @@ function inOneOrder(chain: string, rules: readonly string[]): readonly string[] 
 }
 
 /** Without its comment. */
-export function printPlain(element: Element): string {
+function printPlain(element: Element): string {
   const { comment: _, ...plain } = element;
   return `${plain.set} { ${printElement(plain)} }`;
 }
 
-export function isAffinity(set: string): boolean {
+function isAffinity(set: string): boolean {
   return set.startsWith('affinity-');
 }
 

@@ -10,7 +10,7 @@ import type {
 } from '../../../../src/modes/nftables/rules/table.ts';
 import { cidr, ip } from '../../../plan/given.ts';
 
-export interface KernelCase {
+interface KernelCase {
   readonly name: string;
   /** All but the last must be taken. */
   readonly transactions: readonly TableTransaction[];

@@ -4,7 +4,7 @@ import type { NodeView } from '../../../../src/plan/types.ts';
 import { cidr } from '../../../plan/given.ts';
 import type { ServedCluster } from './served.ts';
 
-export interface PrintCase extends ServedCluster {
+interface PrintCase extends ServedCluster {
   readonly name: string;
   readonly family: Family;
 }
