@@ -1,6 +1,7 @@
 /** A command that goes on until it is ended, as a program: what it prints, and how it ends. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { onTestFinished, vi } from 'vitest';
+import { onTestFinished } from 'vitest';
+import { eventually } from '../e2e/support/eventually.ts';
 import { JUNCTION } from '../support/programs.ts';
 
 export class Program {
@@ -30,7 +31,8 @@ export class Program {
   async until(condition: () => boolean): Promise<void> {
     let hasEnded = false;
     void this.ended.then(() => (hasEnded = true));
-    await vi.waitUntil(() => condition() || hasEnded, { timeout: 150_000, interval: 10 });
+    // Not by vi.waitUntil, which moves a clock that stands still for golden files.
+    await eventually('what is waited for', () => condition() || hasEnded);
     if (!condition()) throw new Error(`it ended: ${this.out}${this.err}`);
   }
 }
