@@ -153,8 +153,7 @@ const CASES: Readonly<Record<CommandName, readonly Case[]>> = {
   ],
   check: [
     check('everything is there', {}, undefined, '--proxy-mode=iptables'),
-    check('two modules are not', { modules: ['ip_vs', 'dummy'] }, 80, '--proxy-mode=ipvs'),
-    check('a nicety is not', { iptables: { refuses: ['-m recent'] } }, 120, '--iptables-layout=classic'),
+    check('a nicety is not', { iptables: { refuses: ['-m recent'] } }, 80, '--iptables-layout=classic'),
     check('no capability, as JSON', { capabilities: '0' }, undefined, '--proxy-mode=nftables'),
     'junction check --proxy-mode userspace',
   ],

@@ -26,15 +26,6 @@ describe('help', () => {
     // A flag and its values are one word.
     expect(wide.filter((line) => !/^ +--detect-local-mode \S+$/.test(line))).toEqual([]);
   });
-
-  test('an example that is broken is one command of the shell', async () => {
-    const { out } = await junction('plan', '--help');
-    const [, examples = ''] = /Examples:\n(.*?)\n\n/s.exec(out) ?? [];
-    const whole = examples.replaceAll(' \\\n    ', ' ').split('\n');
-    const { examples: known = [] } = COMMANDS.find(({ name }) => name === 'plan') ?? {};
-    expect(whole).toEqual(known.map((example) => `  ${example}`));
-    expect(examples).not.toMatch(/--[\w-]+ \\\n +[^-| ]/);
-  });
 });
 
 describe('a mistake', () => {

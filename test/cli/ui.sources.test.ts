@@ -172,26 +172,16 @@ describe('manifests', () => {
 });
 
 describe('a bundle', () => {
-  const CHANGES: readonly ChangeRecord[] = [1, 2].map((id) => ({
-    id,
-    family: 'IPv4',
-    service: id === 1 ? 'shop/api' : 'shop/web',
-    causes: ['Service changed'],
-    effects: [],
-    seenAt: TAKEN_AT - 3000 + id,
-    plannedAt: TAKEN_AT - 2000 + id,
-    committedAt: TAKEN_AT - 1000 + id,
-  }));
-  const SYNC = {
-    kind: 'sync',
-    at: TAKEN_AT - 5000,
-    family: 'IPv4',
-    sync: 'full',
-    cause: 'start',
-    commits: 1,
-    objects: 9,
-    ms: 4,
+  const change = (id: number, service: string) => {
+    const times = { seenAt: TAKEN_AT - 3000 + id, plannedAt: TAKEN_AT - 2000 + id };
+    return { id, family: 'IPv4', service, causes: ['Service changed'], effects: [], ...times };
   };
+  const CHANGES = [change(1, 'shop/api'), change(2, 'shop/web')];
+  const SYNC = { kind: 'sync', at: TAKEN_AT - 5000, family: 'IPv4', sync: 'full', cause: 'start' };
+  const EVENTS = [
+    { ...SYNC, commits: 1, objects: 9, ms: 4 },
+    ...CHANGES.map((each) => ({ kind: 'change', ...each })),
+  ];
   const report = {
     node: 'node1',
     mode: 'iptables',
@@ -202,8 +192,7 @@ describe('a bundle', () => {
 
   test('every path answers as it was then', async () => {
     const path = await writeExampleBundle(join(folder, 'all.json.gz'), [
-      ...CHANGES.map((change) => ({ kind: 'event', event: { kind: 'change', ...change } }) as const),
-      { kind: 'event', event: SYNC },
+      ...EVENTS.map((event) => ({ kind: 'event', event }) as const),
       { kind: 'status', status: FULL_STATUS },
       { kind: 'doctor', report },
     ]);
@@ -218,8 +207,7 @@ describe('a bundle', () => {
     expect(await ui.json('/v1/status')).toEqual({ ...FULL_STATUS, answeredBy });
     expect(await ui.json('/v1/history')).toEqual(CHANGES.toReversed());
     expect(await ui.json('/v1/history?service=shop/api')).toEqual([CHANGES[0]]);
-    const [first, second] = CHANGES.map((change) => ({ kind: 'change', ...change }));
-    expect(await ui.json('/v1/events')).toEqual([SYNC, first, second]);
+    expect(await ui.json('/v1/events')).toEqual(EVENTS);
     expect(await ui.json('/v1/doctor')).toEqual(report);
     expect(await ui.json('/v1/explain/shop/web')).toMatchObject({ changes: [CHANGES[1]] });
   });
