@@ -1,42 +1,24 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { checkOtherProxies } from '../../src/doctor/otherProxies.ts';
 import type { ModeName } from '../../src/model/mode.ts';
 import { codesOf, type FakeMachine, fakeMachine, groupOf } from './fakeMachine.ts';
 
-const look = (mode: ModeName, fake: FakeMachine) =>
-  groupOf((group) => checkOtherProxies(group, fakeMachine(fake), mode, 'node1'));
-const table = (name: string) => ({ family: 'ip', table: name, objects: 7 }) as const;
+const table = (name: string): FakeMachine => ({ tables: [{ family: 'ip', table: name, objects: 7 }] });
+const KUBE_PROXY = { processes: { 'kube-proxy': ['pid 7 (kube-proxy --config=x)'] } };
+const DEVICE = { links: [{ index: 9, name: 'kube-ipvs0', kind: 'dummy', isUp: false, addresses: [] }] };
 
-describe('other proxies', () => {
-  test.each(['iptables', 'ipvs', 'nftables'] as const)('none, beside %s mode', async (mode) => {
-    expect(codesOf(await look(mode, {}))).toEqual([]);
-  });
-
-  test('kube-proxy runs, and its table is there', async () => {
-    const group = await look('nftables', {
-      processes: { 'kube-proxy': ['pid 7 (kube-proxy --config=x)'] },
-      tables: [table('kube-proxy'), table('junction')],
-    });
-    expect(codesOf(group)).toEqual(['error kube-proxy-running', 'warning stale-table']);
-    expect(group.findings[0]?.evidence).toBe('pid 7 (kube-proxy --config=x)');
-    expect(group.findings[0]?.cure).toContain('kubectl label node node1 service-proxy=junction');
-    expect(group.findings[1]?.cure).toContain('nft delete table ip kube-proxy');
-  });
-
-  test('our own table beside another mode', async () => {
-    const group = await look('iptables', { tables: [table('junction')] });
-    expect(codesOf(group)).toEqual(['warning stale-table']);
-    expect(group.findings[0]?.cure).toBe('junction cleanup --mode nftables');
-  });
-
-  test('rules of iptables beside nftables mode, and not beside their own', async () => {
-    expect(codesOf(await look('nftables', { staleChains: 12 }))).toEqual(['warning stale-iptables-rules']);
-    expect(codesOf(await look('iptables', { staleChains: 12 }))).toEqual([]);
-  });
-
-  test('the device of IPVS', async () => {
-    const links = [{ index: 9, name: 'kube-ipvs0', kind: 'dummy', isUp: false, addresses: [] }];
-    expect(codesOf(await look('nftables', { links }))).toEqual(['warning stale-ipvs-device']);
-    expect(codesOf(await look('ipvs', { links }))).toEqual([]);
-  });
+test.each<readonly [ModeName, FakeMachine, string, string]>([
+  ['nftables', table('junction'), '', ''],
+  ['nftables', KUBE_PROXY, 'error kube-proxy-running', 'kubectl label node node1 service-proxy=junction'],
+  ['nftables', table('kube-proxy'), 'warning stale-table', 'nft delete table ip kube-proxy'],
+  ['iptables', table('junction'), 'warning stale-table', 'junction cleanup --mode nftables'],
+  ['nftables', { staleChains: 12 }, 'warning stale-iptables-rules', 'iptables'],
+  ['iptables', { staleChains: 12 }, '', ''],
+  ['nftables', DEVICE, 'warning stale-ipvs-device', 'junction cleanup --mode ipvs'],
+  ['ipvs', DEVICE, '', ''],
+])('beside %s mode: %j', async (mode, fake, code, cure) => {
+  const group = await groupOf((each) => checkOtherProxies(each, fakeMachine(fake), mode, 'node1'));
+  expect(codesOf(group).join()).toBe(code);
+  expect(group.findings[0]?.cure ?? '').toContain(cure);
+  if (fake === KUBE_PROXY) expect(group.findings[0]?.evidence).toBe('pid 7 (kube-proxy --config=x)');
 });

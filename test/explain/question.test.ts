@@ -1,6 +1,7 @@
 /** Questions as people type them, and what is said of those that cannot be answered. */
 import { describe, expect, test } from 'vitest';
 import { parseDestination, parseService, parseSource } from '../../src/explain/question.ts';
+import { serviceObjects } from '../../src/explain/objects.ts';
 import { explainPackets } from '../../src/explain/packet.ts';
 import { explainService } from '../../src/explain/service.ts';
 import { endpointRows } from '../../src/explain/rows.ts';
@@ -8,66 +9,44 @@ import { service, slice, slice6 } from '../scenarios/objects.ts';
 import { ip } from '../scenarios/scenario.ts';
 import { clusterOf } from './given.ts';
 
+const address = (ip: string, port: number, protocol = 'TCP') => ({ kind: 'address', ip, port, protocol });
+const sender = (ip: string, inInterface?: string) => ({ kind: 'address', ip, inInterface });
+
 test.each([
-  ['node', { kind: 'node' }],
-  ['outside', { kind: 'outside' }],
-  ['10.244.1.11', { kind: 'address', ip: '10.244.1.11', inInterface: undefined }],
-  ['fd00:0::1', { kind: 'address', ip: 'fd00::1', inInterface: undefined }],
-  ['[fd00::1]', { kind: 'address', ip: 'fd00::1', inInterface: undefined }],
-  ['10.244.1.11%cni0', { kind: 'address', ip: '10.244.1.11', inInterface: 'cni0' }],
-  ['pod/shop/web-1', { kind: 'pod', pod: 'shop/web-1' }],
-])('a source: %s', (text, expected) => {
-  expect(parseSource(text)).toEqual(expected);
+  [parseSource, 'node', { kind: 'node' }],
+  [parseSource, 'outside', { kind: 'outside' }],
+  [parseSource, 'fd00:0::1', sender('fd00::1')],
+  [parseSource, '[fd00::1]', sender('fd00::1')],
+  [parseSource, '10.244.1.11%cni0', sender('10.244.1.11', 'cni0')],
+  [parseSource, 'pod/shop/web-1', { kind: 'pod', pod: 'shop/web-1' }],
+  [parseDestination, '10.96.0.1:80', address('10.96.0.1', 80)],
+  [parseDestination, '10.96.0.1:53/udp', address('10.96.0.1', 53, 'UDP')],
+  [parseDestination, '[fd00::1]:80/SCTP', address('fd00::1', 80, 'SCTP')],
+  [parseDestination, 'svc/shop/web', { kind: 'service', service: 'shop/web' }],
+  [parseDestination, 'service/shop/web:http', { kind: 'service', service: 'shop/web', port: 'http' }],
+  [parseDestination, 'svc/shop/web/udp', { kind: 'service', service: 'shop/web', protocol: 'UDP' }],
+  [parseDestination, 'svc/shop/tcp', { kind: 'service', service: 'shop/tcp' }],
+  [parseService, 'svc/shop/web', { service: 'shop/web' }],
+  [parseService, 'svc/web', { service: 'svc/web' }],
+  [parseService, 'shop/web:80/tcp', { service: 'shop/web', port: '80', protocol: 'TCP' }],
+])('%o %s', (parse, text, expected) => {
+  expect(parse(text)).toEqual(expected);
 });
 
 test.each([
-  ['10.96.0.1:80', { kind: 'address', ip: '10.96.0.1', port: 80, protocol: 'TCP' }],
-  ['10.96.0.1:53/udp', { kind: 'address', ip: '10.96.0.1', port: 53, protocol: 'UDP' }],
-  ['[fd00::1]:80/SCTP', { kind: 'address', ip: 'fd00::1', port: 80, protocol: 'SCTP' }],
-  ['svc/shop/web', { kind: 'service', service: 'shop/web' }],
-  ['svc/shop/web:80', { kind: 'service', service: 'shop/web', port: '80' }],
-  ['service/shop/web:http', { kind: 'service', service: 'shop/web', port: 'http' }],
-  ['svc/shop/web:dns/udp', { kind: 'service', service: 'shop/web', port: 'dns', protocol: 'UDP' }],
-  ['svc/shop/web/udp', { kind: 'service', service: 'shop/web', protocol: 'UDP' }],
-  ['svc/shop/tcp', { kind: 'service', service: 'shop/tcp' }],
-])('a destination: %s', (text, expected) => {
-  expect(parseDestination(text)).toEqual(expected);
-});
-
-test.each([
-  ['shop/web', { service: 'shop/web' }],
-  ['svc/shop/web', { service: 'shop/web' }],
-  ['svc/web', { service: 'svc/web' }],
-  ['shop/web:80/tcp', { service: 'shop/web', port: '80', protocol: 'TCP' }],
-])('a service: %s', (text, expected) => {
-  expect(parseService(text)).toEqual(expected);
-});
-
-test.each([
-  ['nodde', '"nodde" is not a source (did you mean node?)'],
-  ['10.0.0.300', '"10.0.0.300" is not a source'],
-  ['10.0.0.1%a/b', '"10.0.0.1%a/b" is not a source'],
-  ['pod/web-1', '"pod/web-1" does not name a pod with its namespace'],
-  ['\u001b[31m', '"\\u{1b}[31m" is not a source'],
-])('not a source: %s', (text, message) => {
-  expect(() => parseSource(text)).toThrow(
-    expect.objectContaining({ message, code: 'QUESTION_UNANSWERABLE' }),
-  );
-});
-
-test.each([
-  ['10.0.0.1', '"10.0.0.1" has no port'],
-  ['fd00::1', '"fd00::1" has no port'],
-  ['fd00::1:80', '"fd00::1:80" has no port'],
-  ['10.0.0.1:0', '"10.0.0.1:0": "0" is not a port from 1 to 65535'],
-  ['10.0.0.1:http', '"10.0.0.1:http": "http" is not a port from 1 to 65535'],
-  ['web:80', '"web:80" is not a destination'],
-  ['svc/web', '"svc/web" does not name a Service with its namespace'],
-  ['svc/shop/web:', '"svc/shop/web:" is not a Service'],
-])('not a destination: %s', (text, message) => {
-  expect(() => parseDestination(text)).toThrow(
-    expect.objectContaining({ message, code: 'QUESTION_UNANSWERABLE' }),
-  );
+  [parseSource, 'nodde', '"nodde" is not a source (did you mean node?)'],
+  [parseSource, '10.0.0.300', '"10.0.0.300" is not a source'],
+  [parseSource, '10.0.0.1%a/b', '"10.0.0.1%a/b" is not a source'],
+  [parseSource, 'pod/web-1', '"pod/web-1" does not name a pod with its namespace'],
+  [parseSource, '\u001b[31m', '"\\u{1b}[31m" is not a source'],
+  [parseDestination, '10.0.0.1', '"10.0.0.1" has no port'],
+  [parseDestination, 'fd00::1:80', '"fd00::1:80" has no port'],
+  [parseDestination, '10.0.0.1:0', '"10.0.0.1:0": "0" is not a port from 1 to 65535'],
+  [parseDestination, 'web:80', '"web:80" is not a destination'],
+  [parseDestination, 'svc/web', '"svc/web" does not name a Service with its namespace'],
+  [parseDestination, 'svc/shop/web:', '"svc/shop/web:" is not a Service'],
+])('%o %s: %s', (parse, text, message) => {
+  expect(() => parse(text)).toThrow(expect.objectContaining({ message, code: 'QUESTION_UNANSWERABLE' }));
 });
 
 describe('names that are not there', () => {
@@ -104,10 +83,11 @@ describe('names that are not there', () => {
     );
   });
 
-  test('a service by itself, and its endpoints', async () => {
+  test('a service by itself, its endpoints, its objects', async () => {
     const message = 'there is no Service "default/wbe" (did you mean default/web?)';
     await expect(explainService(subject, { service: 'default/wbe' })).rejects.toThrow(message);
     await expect(endpointRows(subject, 'default/wbe')).rejects.toThrow(message);
+    await expect(serviceObjects(subject, 'default/wbe')).rejects.toThrow(message);
   });
 
   test('an address of a family that is not served', async () => {

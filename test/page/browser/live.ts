@@ -56,19 +56,6 @@ export function live({ demo, open }: Stage): void {
     expect(new Set(asked)).toEqual(new Set(['/v1/services?service=shop%2Fnewcomer']));
   });
 
-  test('a paused list of events stays as it is', async () => {
-    const tab = await open('/syncs');
-    const lines = tab.page.locator('.event-text');
-    await tab.page.getByRole('button', { name: 'Pause' }).click();
-    const before = await lines.allInnerTexts();
-    await demo().setReady('idle.yaml', true);
-    await tab.page.getByRole('button', { name: /^Resume \d+ new events?$/ }).waitFor();
-    expect(await lines.allInnerTexts()).toEqual(before);
-    await tab.page.getByRole('button', { name: /^Resume/ }).click();
-    await expect.poll(() => lines.first().innerText()).not.toBe(before[0]);
-    await demo().setReady('idle.yaml', false);
-  });
-
   test('a hidden tab holds no stream and asks nothing; it is up to date when somebody looks again', async () => {
     const [tab, seen] = await Promise.all([open('/services'), open('/services')]);
     await state(tab, 'connected');

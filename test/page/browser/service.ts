@@ -13,27 +13,24 @@ const OVERLAPS = `(() => {
     .map(([b]) => a + ' / ' + b));
 })()`;
 
+/** A service with `nodes` × `perNode` endpoints in each zone. */
 function many(zones: number, nodes: number, perNode: number): string {
-  const slices = Array.from({ length: zones }, (_, zone) => {
-    const endpoints = Array.from({ length: nodes * perNode }, (__, index) => {
+  const [apiVersion, name] = ['discovery.k8s.io/v1', 'many'];
+  const slices = Array.from({ length: zones }, (_, zone) => ({
+    apiVersion,
+    kind: 'EndpointSlice',
+    metadata: { name: `many-${zone}`, namespace: 'shop', labels: { 'kubernetes.io/service-name': name } },
+    addressType: 'IPv4',
+    ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
+    endpoints: Array.from({ length: nodes * perNode }, (__, index) => {
       const node = Math.floor(index / perNode);
-      return `  - { addresses: [10.${100 + zone}.${node}.${10 + (index % perNode)}], nodeName: worker-${zone}-${node}, zone: zone-${zone}, conditions: { ready: true } }`;
-    });
-    return `apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: { name: many-${zone}, namespace: shop, labels: { kubernetes.io/service-name: many } }
-addressType: IPv4
-ports: [{ name: http, port: 8080, protocol: TCP }]
-endpoints:
-${endpoints.join('\n')}
-`;
-  });
-  const service = `apiVersion: v1
-kind: Service
-metadata: { name: many, namespace: shop }
-spec: { clusterIP: 10.96.7.7, ports: [{ name: http, port: 80 }] }
-`;
-  return [service, ...slices].join('---\n');
+      const addresses = [`10.${100 + zone}.${node}.${10 + (index % perNode)}`];
+      return { addresses, nodeName: `worker-${zone}-${node}`, zone: `zone-${zone}` };
+    }),
+  }));
+  const spec = { clusterIP: '10.96.7.7', ports: [{ name: 'http', port: 80 }] };
+  const service = { apiVersion: 'v1', kind: 'Service', metadata: { name, namespace: 'shop' }, spec };
+  return [service, ...slices].map((object) => JSON.stringify(object)).join('\n---\n');
 }
 
 export function service({ demo, open }: Stage): void {

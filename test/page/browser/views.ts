@@ -142,7 +142,13 @@ export function views({ demo, open }: Stage): void {
     const tab = await open('/syncs', { width: 2560 });
     await demo().setReady('idle.yaml', true);
     await tab.says('EndpointSlice shop/idle-1: endpoint 10.244.2.12 ready →');
+    await tab.page.getByRole('button', { name: 'Pause' }).click();
+    const paused = await eventLines(tab);
     await demo().setReady('idle.yaml', false);
+    const resume = tab.page.getByRole('button', { name: /^Resume \d+ new events?$/ });
+    await resume.waitFor();
+    expect(await eventLines(tab)).toEqual(paused);
+    await resume.click();
     await tab.says('EndpointSlice shop/idle-1: endpoint 10.244.2.12 not ready →');
     const events = await tab.evaluate<readonly WatchEvent[]>("fetch('/v1/events').then((r) => r.json())");
     expect(events.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['sync', 'change']));

@@ -44,8 +44,8 @@ export interface Chromium {
   close(): Promise<void>;
 }
 
-/** `pid`: of a process in whose network it is to be; unset: this process's. */
-export async function startChromium(pid?: number, args: readonly string[] = []): Promise<Chromium> {
+/** `pid`: of a process in whose network it is to be. */
+export async function startChromium(pid: number | undefined, args: readonly string[]): Promise<Chromium> {
   const program = findChromium();
   if (program === undefined) throw new Error(whyNoChromium());
   const folder = mkdtempSync(join(tmpdir(), 'junction-chromium-'));
