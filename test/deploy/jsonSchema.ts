@@ -61,8 +61,6 @@ const KEYWORDS: Readonly<Record<string, Check>> = {
           key in wanted ? violations(wanted[key], each, `${path}.${key}`) : [],
         )
       : [],
-  propertyNames: (wanted, value, path) =>
-    isData(value) ? Object.keys(value).flatMap((key) => violations(wanted, key, `${path}.${key}`)) : [],
   additionalProperties: (wanted, value, path, schema) => {
     if (!isData(value)) return [];
     const known = isData(schema['properties']) ? schema['properties'] : {};

@@ -2,12 +2,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { nodeObject, objects } from '../../e2e/cluster.ts';
 import { TestApiServer } from '../../support/apiServer/index.ts';
 import { capture, type SystemdNode } from './node.ts';
 
 export const API_PORT = 6443;
 const SERVICE = '10.96.0.10';
-const POD = '10.244.1.2';
+/** `b` of the objects. */
+const POD = '10.244.1.12';
 const ANSWER = 'the pod';
 
 /** Joins what connects to one address with another: the node's network, and a socket that belongs to no network. */
@@ -115,28 +117,4 @@ ip netns exec pod ip route add default via 10.244.1.1
 ip route add default via ${POD}
 `;
 
-const OBJECTS = [
-  {
-    kind: 'Node',
-    metadata: { name: 'node1' },
-    spec: { podCIDR: '10.244.1.0/24' },
-    status: { addresses: [{ type: 'InternalIP', address: '10.244.1.1' }] },
-  },
-  {
-    kind: 'Service',
-    metadata: { name: 'web', namespace: 'shop' },
-    spec: {
-      type: 'ClusterIP',
-      clusterIP: SERVICE,
-      clusterIPs: [SERVICE],
-      ports: [{ name: 'http', port: 80 }],
-    },
-  },
-  {
-    kind: 'EndpointSlice',
-    metadata: { name: 'web-1', namespace: 'shop', labels: { 'kubernetes.io/service-name': 'web' } },
-    addressType: 'IPv4',
-    ports: [{ name: 'http', protocol: 'TCP', port: 8080 }],
-    endpoints: [{ addresses: [POD], nodeName: 'node1', conditions: { ready: true } }],
-  },
-];
+const OBJECTS = [nodeObject(), ...objects([{ name: 'web', ip: SERVICE, pods: 'b' }])];
