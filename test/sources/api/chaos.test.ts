@@ -7,20 +7,16 @@ import {
   type TestApiServer,
 } from '../../support/apiServer/index.ts';
 import { resourceOfKind } from '../../support/apiServer/resources.ts';
-import { startHarness } from './harness.ts';
+import { seededRandom, startHarness } from './harness.ts';
 import { node, SHOP, service, slice } from './objects.ts';
 
 const STREAMS: readonly StreamingLists[] = [true, false, 'noWatchProgress'];
 
 type Pick = (count: number) => number;
 
-/** The same numbers for the same seed. */
 function pickFrom(seed: number): Pick {
-  let state = (seed * 2_654_435_761) % 2_147_483_647 || 1;
-  return (count) => {
-    state = (state * 48_271) % 2_147_483_647;
-    return state % count;
-  };
+  const random = seededRandom(seed * 2_654_435_761);
+  return (count) => Math.floor(random() * count);
 }
 
 function changeOne(server: TestApiServer, pick: Pick): void {

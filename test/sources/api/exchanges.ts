@@ -5,6 +5,7 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { MemoryNetwork } from '../../support/apiServer/memoryNetwork.ts';
+import { statusObject } from '../../support/apiServer/status.ts';
 
 export interface Reply {
   readonly status: number;
@@ -80,9 +81,8 @@ export function watch(body = ''): Reply {
   return { status: 200, body, stays: true };
 }
 
-function status(code: number, reason: string, message: string, details?: object): object {
-  const failure = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason };
-  return { ...failure, ...(details && { details }), code };
+function status(code: number, reason: string, message: string, details?: Record<string, unknown>): object {
+  return statusObject(code, { reason, message, ...(details && { details }) });
 }
 
 function inStream(object: object): Reply {

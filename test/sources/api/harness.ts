@@ -232,9 +232,9 @@ function record(onChange = (): void => undefined): {
   };
 }
 
-/** The same on each run; spread over 0 to 1. */
-function seededRandom(): () => number {
-  let state = 1;
+/** The same for the same seed; spread over 0 to 1. */
+export function seededRandom(seed = 1): () => number {
+  let state = seed % 2_147_483_647 || 1;
   return () => {
     state = (state * 48_271) % 2_147_483_647;
     return state / 2_147_483_647;

@@ -2,7 +2,6 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { type ApiServerOptions, type StreamingLists, TestApiServer } from '../../support/apiServer/index.ts';
 import { MemoryNetwork } from '../../support/apiServer/memoryNetwork.ts';
-import { PROTOBUF } from './faults.ts';
 import { openAccess } from './harness.ts';
 import { SHOP } from './objects.ts';
 
@@ -65,24 +64,24 @@ it.each<[StreamingLists, Outcome]>([
 });
 
 async function outcomeOf(query: string, streamsLists: StreamingLists = true): Promise<Outcome> {
-  const { status, text } = await ask(`?${query}`, { accept: 'application/json' }, { streamsLists });
+  const { status, text } = await ask(`?${query}`, { streamsLists });
   const [event] = text.split('\n');
   if (!event?.startsWith('{"type":"ERROR"')) return status;
   return [200, (JSON.parse(event) as { readonly object: { readonly code: number } }).object.code];
 }
 
 /** What is said at the beginning: a watch goes on. */
-async function ask(query: string, headers: Readonly<Record<string, string>>, options: ApiServerOptions) {
+async function ask(query: string, options: ApiServerOptions) {
   const network = new MemoryNetwork();
   const server = await TestApiServer.start({ ...options, network });
   onTestFinished(() => server.close());
   server.put(...SHOP);
   const dispatcher = network.createDispatcher(openAccess(server.url), {});
   const path = `/api/v1/services${query}`;
-  const answer = dispatcher.request({ origin: server.url, path, method: 'GET', headers });
+  const answer = dispatcher.request({ origin: server.url, path, method: 'GET' });
   // The server waits for a version that it does not have yet.
   await network.clock.advance(5000);
-  const { statusCode: status, headers: answered, body } = await answer;
+  const { statusCode: status, body } = await answer;
   let text = '';
   body.setEncoding('utf8').on('data', (part: string) => {
     text += part;
@@ -90,22 +89,5 @@ async function ask(query: string, headers: Readonly<Record<string, string>>, opt
   body.on('error', () => undefined);
   await network.quiet();
   server.dropConnections();
-  return { status, type: answered['content-type'], text };
+  return { status, text };
 }
-
-it.each([
-  [undefined, true, 200, 'application/json'],
-  ['application/json', true, 200, 'application/json'],
-  // As kube-proxy asks.
-  [`${PROTOBUF}, */*`, true, 200, PROTOBUF],
-  [`${PROTOBUF},application/json`, true, 200, PROTOBUF],
-  [`application/json,${PROTOBUF}`, true, 200, 'application/json'],
-  [`${PROTOBUF};q=0.5,application/json`, true, 200, 'application/json'],
-  [PROTOBUF, true, 200, PROTOBUF],
-  // One that has no protobuf.
-  [`${PROTOBUF}, application/json`, false, 200, 'application/json'],
-  [PROTOBUF, false, 406, 'application/json'],
-])('accept: %s (has protobuf: %s): %i %s', async (accept, hasProtobuf, status, type) => {
-  const headers: Record<string, string> = accept === undefined ? {} : { accept };
-  expect(await ask('', headers, { hasProtobuf })).toMatchObject({ status, type });
-});
