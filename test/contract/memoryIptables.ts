@@ -1,11 +1,13 @@
 /** The iptables mode on the stand-in for iptables, which other programs change too. */
 import type { Family, Ip } from '../../src/model/ip.ts';
 import type { IptablesReader } from '../../src/modes/iptables/inspect.ts';
-import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
+import type { Layout, LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
+import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
 import type { CommandRunner } from '../../src/system/processes.ts';
 import type { KernelWriter } from '../../src/proxy/proxier.ts';
-import { meaningOf } from '../modes/iptables/rules/tablesText.ts';
+import { applyRestore } from '../modes/iptables/rules/restore.ts';
 import { walked } from '../scenarios/expectations.ts';
+import { describeState } from '../scenarios/kernelState.ts';
 import { FakeIptables } from '../scenarios/fakeIptables.ts';
 import type { Subject } from '../scenarios/packets.ts';
 import { node1Addresses } from '../scenarios/scenario.ts';
@@ -41,10 +43,16 @@ function foreignText(): string {
 /** Deletes every chain of ours, as somebody does who empties all tables. */
 export class Tampered {
   readonly iptables: FakeIptables;
+  readonly #layout: Layout;
+  /** Rules, not chains. */
+  readonly #foreign: readonly string[];
   #hasForeign = false;
 
-  constructor(iptables = new FakeIptables()) {
+  constructor(layout: Layout, iptables = new FakeIptables()) {
     this.iptables = iptables;
+    this.#layout = layout;
+    const lines = describeState(applyRestore(new Map(), foreignText()), layout, 'anyOrder');
+    this.#foreign = lines.filter((line) => line.includes(': '));
   }
 
   flush(): void {
@@ -81,23 +89,18 @@ export class Tampered {
 
   get missing(): readonly string[] {
     if (!this.#hasForeign) return [];
-    const lines = new Set(meaningOf(this.iptables.tables).map((line) => line.trim()));
-    return FOREIGN.filter(([, , rule]) => ![...lines].some((line) => sameRule(line, rule))).map(
-      ([table, chain, rule]) => `${table} ${chain} ${rule}`,
-    );
+    const lines = new Set(this.#state);
+    return this.#foreign.filter((line) => !lines.has(line));
   }
 
   /** Without other programs' rules. */
   get meaning(): readonly string[] {
-    return meaningOf(this.iptables.tables).filter(
-      (line) => !line.includes('MY-FIREWALL') && !FOREIGN.some(([, , rule]) => sameRule(line.trim(), rule)),
-    );
+    return this.#state.filter((line) => !line.includes('MY-FIREWALL') && !this.#foreign.includes(line));
   }
-}
 
-function sameRule(line: string, rule: string): boolean {
-  const words = (text: string): string => text.split(' ').sort().join(' ');
-  return words(line) === words(rule);
+  get #state(): readonly string[] {
+    return describeState(this.iptables.tables, this.#layout, 'anyOrder');
+  }
 }
 
 export class IptablesSide extends MemorySide {
@@ -108,7 +111,7 @@ export class IptablesSide extends MemorySide {
   constructor(family: Family, layout: LayoutName, iptables = new FakeIptables(), nfacct = COUNTERS) {
     super(family);
     this.mechanism = layout;
-    this.#node = new Tampered(iptables);
+    this.#node = new Tampered(LAYOUTS[layout], iptables);
     this.#nfacct = nfacct;
   }
 

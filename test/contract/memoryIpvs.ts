@@ -3,6 +3,7 @@ import { deepEqual } from '../../src/model/equal.ts';
 import type { Family, Ip } from '../../src/model/ip.ts';
 import { TablesReader } from '../../src/modes/iptables/tablesReader.ts';
 import { IpvsReader } from '../../src/modes/ipvs/inspect.ts';
+import { ipvsLayout } from '../../src/modes/ipvs/rules/rules.ts';
 import {
   type IpvsSnapshot,
   type WalkedIpvs,
@@ -31,7 +32,7 @@ const DRAIN_MS = 31_000;
 
 export class IpvsSide extends MemorySide {
   readonly mechanism = 'ipvs';
-  readonly #rules = new Tampered();
+  readonly #rules = new Tampered(ipvsLayout);
   readonly #kernel: FakeIpvsKernel;
   /** Each is of a virtual server and one of its real servers. */
   readonly #connections: [server: string, destination: string][] = [];

@@ -1,15 +1,13 @@
 /** The iptables programs, played by the stand-in for the kernel: what they save is what they were told to restore. */
 import type { ParsedChain, Tables } from '../../src/modes/iptables/rules/parse.ts';
 import { printRule } from '../../src/modes/iptables/rules/print.ts';
-import { asSaved } from '../modes/iptables/rules/tablesText.ts';
+import { asSaved } from '../modes/iptables/rules/asSaved.ts';
 import { applyRestore, BUILT_IN_CHAINS, RestoreError } from '../modes/iptables/rules/restore.ts';
 import type { CommandRunner, RunResult } from '../../src/system/processes.ts';
 
 export class FakeIptables {
   #tables: Tables = new Map();
 
-  /** Chains that were read by themselves. */
-  readonly listed: string[] = [];
   /** Of ipset: a rule cannot match a set that is not there, and that set cannot go. */
   hasSet: (name: string) => boolean = () => true;
 
@@ -45,7 +43,6 @@ export class FakeIptables {
 
   /** As `iptables -v -S` prints it, of one chain or of all. */
   #list(table: string, name: string | undefined): Partial<RunResult> {
-    this.listed.push(name === undefined ? table : `${table} ${name}`);
     const chains = this.#tables.get(table) ?? builtIn(table);
     const chain = name === undefined ? undefined : chains.get(name);
     if (name === undefined || chain)

@@ -10,6 +10,8 @@ import type { ParsedRule, Tables } from '../../src/modes/iptables/rules/parse.ts
 import type { Rule } from '../../src/modes/iptables/rules/rule.ts';
 
 const TABLES = ['filter', 'nat'];
+/** All their rules drop. */
+const ANY_ORDER: ReadonlySet<string> = new Set(['KUBE-IPVS-OUT-FILTER']);
 const GUARD = printKey(martianRule().rule);
 
 /**
@@ -30,7 +32,7 @@ export function describeState(
     for (const [name, { policy, rules }] of [...(tables.get(table) ?? [])].sort(byName)) {
       const ordered = shared.has(name) ? byOwner(rules) : rules;
       const texts = ordered.map((rule) => `${table} ${name}: ${printKey(rule)}`);
-      const isOurs = policy === undefined && !adopted.has(name);
+      const isOurs = policy === undefined && !adopted.has(name) && !ANY_ORDER.has(name);
       lines.push(`${table} ${name} ${policy ?? '-'}`);
       lines.push(...(isOurs || jumps === 'inOrder' ? texts : texts.sort()));
     }
