@@ -1,5 +1,5 @@
 /** The local API of a running daemon: every path, who may ask, and what it survives. */
-import { chmodSync, readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { createConnection, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import type { Status } from '../../src/explain/status.ts';
@@ -250,7 +250,7 @@ describe.each(MODES)('a running daemon in %s mode', (mode, ...flags) => {
     }
   });
 
-  test('answers nobody else, whatever the mode of the file', async () => {
+  test('answers nobody else', async () => {
     const curl = `curl -s --unix-socket ${socket()} -o /dev/null -w '%{http_code}' http://x/v1/status || true`;
     const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--'];
     const asked = (before: readonly string[]): Promise<string> =>
@@ -259,9 +259,6 @@ describe.each(MODES)('a running daemon in %s mode', (mode, ...flags) => {
         .run([...before, 'sh', '-c', curl]);
     expect(statSync(socket()).mode & 0o777).toBe(0o600);
     expect([await asked([]), await asked(nobody)]).toEqual(['200', '000']);
-    chmodSync(socket(), 0o666);
-    expect([await asked([]), await asked(nobody)]).toEqual(['200', '000']);
-    expect(running().log).toContain('Another user asked at the socket for questions, and was turned away');
   });
 
   test('survives a thousand idle clients, garbage and slow readers', async () => {

@@ -7,11 +7,10 @@
  */
 import { chmodSync, existsSync, lstatSync, mkdirSync, rmSync } from 'node:fs';
 import type { Server } from 'node:http';
-import { createConnection, type Socket } from 'node:net';
+import { createConnection } from 'node:net';
 import { dirname } from 'node:path';
-import { attempt, errorCode, messageOf } from '../../errors.ts';
+import { errorCode, messageOf } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
-import { peerCredentials } from '../../system/libc.ts';
 import type { Clock } from '../../time/clock.ts';
 import { limitedServer, MOST_CONNECTIONS } from '../../telemetry/http/limits.ts';
 import { close, listen, type StreamingPage } from '../../telemetry/http/server.ts';
@@ -26,8 +25,6 @@ interface SocketServerOptions {
 }
 
 const RETRY_MS = 10_000;
-/** Who may write to a socket may connect to it. */
-const OTHERS_WRITE = 0o022;
 
 export class SocketServer {
   readonly #options: SocketServerOptions;
@@ -36,8 +33,6 @@ export class SocketServer {
   #attempt: Promise<void> = Promise.resolve();
   #isStopped = false;
   #isFailing = false;
-  /** Users who were turned away, each logged once. */
-  readonly #refused = new Set<number>();
 
   constructor(options: SocketServerOptions) {
     this.#options = options;
@@ -60,7 +55,6 @@ export class SocketServer {
   async #bind(): Promise<void> {
     const { path, mode, page, log, clock } = this.#options;
     const server = limitedServer(page, log);
-    server.prependListener('connection', (socket) => this.#admit(socket));
     try {
       await makeRoom(path);
       await listenAt(server, path, mode);
@@ -78,28 +72,6 @@ export class SocketServer {
     if (this.#isStopped) await close(server);
     else this.#server = server;
   }
-
-  /** The kernel checks permissions; a file whose mode was changed afterwards opens it to nobody. */
-  #admit(socket: Socket): void {
-    const { mode, log } = this.#options;
-    if ((mode & OTHERS_WRITE) !== 0) return;
-    const uid = peerUid(socket);
-    if (uid === undefined || uid === 0 || uid === process.getuid?.()) return;
-    socket.destroy();
-    if (this.#refused.has(uid) || this.#refused.size > 100) return;
-    this.#refused.add(uid);
-    log.warn('Another user asked at the socket for questions, and was turned away', { user: uid });
-  }
-}
-
-/** `undefined`: the connection has ended, or libc cannot be called here. */
-function peerUid(socket: Socket): number | undefined {
-  // Node has no way to ask for the descriptor.
-  const { _handle: handle } = socket as Socket & { readonly _handle?: { readonly fd?: number } | null };
-  const fd = handle?.fd;
-  if (fd === undefined || fd < 0) return undefined;
-  const credentials = attempt(() => peerCredentials(fd));
-  return typeof credentials === 'object' ? credentials.uid : undefined;
 }
 
 /** Makes the directory; deletes a socket that nobody listens at. */

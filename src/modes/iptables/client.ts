@@ -25,7 +25,7 @@ import { killed, type Outcome, outcomeOf, outputOf, printEnd, restoreFailure } f
 import { CHAINS_PER_RESTORE, printStep, type Step } from './rules/edit.ts';
 import { savedRuleExists } from './rules/parse.ts';
 import type { Table } from './rules/rule.ts';
-import type { StepDraft, TableClient } from './rules/sender.ts';
+import type { TableClient } from './rules/sender.ts';
 import type { TakeText } from './rules/chainReader.ts';
 import { TIMEOUT_MS, TimeLimit } from './timeLimit.ts';
 import {
@@ -243,10 +243,6 @@ export class IptablesClient implements TableClient {
   get chainsPerRestore(): number {
     if (this.netlink) return this.netlink.chainsPerCommit;
     return this.variant === 'legacy' ? Number.POSITIVE_INFINITY : CHAINS_PER_RESTORE;
-  }
-
-  draft(table: Table): StepDraft | undefined {
-    return this.netlink?.draft(table);
   }
 
   async commit(step: Step): Promise<number> {

@@ -348,21 +348,15 @@ export class IptablesRules extends Reconciler<CompileOptions> {
       without: this.#recordChain(),
     });
     if (this.#beforeSwitch && hasServiceChains(state)) await this.#beforeSwitch();
-    const compile = (id: ServicePortId): Fragment => this.#compile(plan.servicePorts.get(id), options);
-    const wanted = { layout: this.#layout, options, fragments, compile };
-    const steps = fullSteps(state, wanted, {
-      chainsPerRestore: this.#client.chainsPerRestore,
-      draft: (table) => this.#client.draft?.(table),
-    });
+    const wanted = { layout: this.#layout, options, fragments };
+    const steps = fullSteps(state, wanted, { chainsPerRestore: this.#client.chainsPerRestore });
     this.#stale.names = [];
-    const sent = this.#forEachStep(steps, async (step) => {
+    await this.#forEachStep(steps, async (step) => {
       if (unwritten) nameChains(report.repaired, step, unwritten);
-      if (step.isGarbage) await sender.settled();
       if (!step.isGarbage) await sender.send(step);
       // A refused service keeps what it had, so chains that look unused may still be its own.
       else if (sender.refused.size === 0) this.#stale.add(step.table, await sender.trySend(step));
     });
-    await sender.whole(sent);
     this.#stale.tried(this.#now());
     await this.#wake(report.repaired);
     this.#owned = owned;

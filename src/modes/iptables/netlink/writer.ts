@@ -22,7 +22,6 @@ import { wait } from '../../../time/wait.ts';
 import type { Step } from '../rules/edit.ts';
 import type { Table } from '../rules/rule.ts';
 import { baseChainOf } from './baseChains.ts';
-import { NetlinkDraft } from './draft.ts';
 import { RuleEncoder } from './encodeRule.ts';
 import { operationsOf, printOperation, type StepOperation } from './operations.ts';
 import { type FoundRules, RuleHandles } from './ruleHandles.ts';
@@ -57,15 +56,6 @@ export class NetlinkWriter {
     this.#family = family;
     this.#channel = channel;
     this.#encoder = encoder;
-  }
-
-  draft(table: Table): NetlinkDraft {
-    return new NetlinkDraft(this.#placeOf(table), {
-      channel: this.#channel,
-      encoder: this.#encoder,
-      handles: this.#handlesOf(table),
-      bytes: MOST_FIRST_BYTES,
-    });
   }
 
   /** Returns the bytes that were sent. `undefined`: it has a rule that only `iptables-restore` can write; nothing was done. */

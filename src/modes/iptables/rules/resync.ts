@@ -32,8 +32,6 @@ import { garbageBatches, ownChains } from './cleanup.ts';
 import { ruleKey } from './print.ts';
 import { type Counters, IN_PLACE, type ParsedChain, type ParsedRule, type Tables } from './parse.ts';
 import { type Rule, type Table, TABLES } from './rule.ts';
-import { ChainGroup } from './chainGroup.ts';
-import type { StepDraft } from './sender.ts';
 import type { TouchedChains } from './touched.ts';
 
 interface Desired {
@@ -41,8 +39,6 @@ interface Desired {
   readonly options: CompileOptions;
   /** Read once, one by one. */
   readonly fragments: Iterable<readonly [ServicePortId, Fragment]>;
-  /** One of them once more. Without it there are no drafts. */
-  readonly compile?: (id: ServicePortId) => Fragment;
   /** Only these are looked at; unset: everything. The state then has those of them that had to be read. */
   readonly scope?: TouchedChains | undefined;
 }
@@ -50,14 +46,10 @@ interface Desired {
 export interface FullStep extends Step {
   /** Deletes chains that nothing needs any more. */
   readonly isGarbage?: true;
-  /** The same, ready to be sent. The pieces are compiled again when they are asked for. */
-  readonly draft?: StepDraft;
 }
 
 interface StepLimits {
   readonly chainsPerRestore?: number | undefined;
-  /** Makes a draft of a step of that table, where the client has such. */
-  readonly draft?: ((table: Table) => StepDraft | undefined) | undefined;
 }
 
 /**
@@ -97,9 +89,9 @@ class FullSync {
       this.#unneeded.get(table)?.delete(chain);
   }
 
-  *steps({ chainsPerRestore = CHAINS_PER_RESTORE, draft }: StepLimits): Generator<FullStep | undefined> {
+  *steps({ chainsPerRestore = CHAINS_PER_RESTORE }: StepLimits): Generator<FullStep | undefined> {
     for (const table of TABLES) yield* step(table, [this.#foundation(table)]);
-    yield* this.#services(chainsPerRestore, draft);
+    yield* this.#services(chainsPerRestore);
     for (const table of TABLES) {
       yield undefined;
       yield* step(table, this.#entries(table));
@@ -112,24 +104,20 @@ class FullSync {
   }
 
   /** Every chain that only one service uses is in nat. */
-  *#services(chainsPerRestore: number, draft: StepLimits['draft']): Generator<FullStep | undefined> {
-    const { fragments, compile } = this.#desired;
-    const again =
-      compile && ((id: ServicePortId) => compile(id).chains.flatMap((each) => this.#rewrite(each)));
-    const begin = (): ChainGroup => new ChainGroup('nat', again && draft?.('nat'), again);
-    let group = begin();
-    for (const [owner, fragment] of fragments) {
+  *#services(chainsPerRestore: number): Generator<FullStep | undefined> {
+    let pieces: Piece[] = [];
+    for (const [owner, fragment] of this.#desired.fragments) {
       this.#noteService(owner, fragment);
       for (const chain of fragment.chains) {
         if (!this.#isInScope(chain.table, chain.name)) continue;
-        for (const write of this.#rewrite(chain)) group.add(owner, write);
-        if (group.size < chainsPerRestore) continue;
-        yield group.step;
-        group = begin();
+        for (const write of this.#rewrite(chain)) pieces.push(piece(owner, { writes: [write] }));
+        if (pieces.length < chainsPerRestore) continue;
+        yield { table: 'nat', pieces };
+        pieces = [];
       }
       yield undefined;
     }
-    if (group.size > 0) yield group.step;
+    if (pieces.length > 0) yield { table: 'nat', pieces };
   }
 
   #isInScope(table: Table, chain: string): boolean {

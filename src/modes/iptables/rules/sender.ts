@@ -2,15 +2,12 @@
 import { isJunctionError } from '../../../errors.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { ReportBuilder } from '../../../proxy/report.ts';
-import type { ChainWrite, Piece, Step } from './edit.ts';
+import type { Piece, Step } from './edit.ts';
 import type { PrintingClient } from './chainReader.ts';
-import type { FullStep } from './resync.ts';
-import type { Table } from './rule.ts';
 
 export class Sender {
   readonly #client: TableClient;
   readonly #report: ReportBuilder;
-  #underWay: Promise<void> | undefined;
 
   constructor(client: TableClient, report: ReportBuilder) {
     this.#client = client;
@@ -34,46 +31,8 @@ export class Sender {
     this.#count(step);
   }
 
-  /**
-   * Where the kernel refuses, finds the service port that it is about and goes on without it. A draft is under way when this
-   * returns, so that the next one is made while the kernel takes it.
-   */
-  async send(step: FullStep): Promise<void> {
-    await this.settled();
-    const { draft } = step;
-    if (!draft || this.refused.size > 0) return this.#send(step);
-    this.#underWay = this.#sendDraft(step, draft);
-    this.#underWay.catch(() => undefined); // thrown when somebody waits for it
-  }
-
-  /** Waits for the draft that is under way. */
-  async settled(): Promise<void> {
-    const underWay = this.#underWay;
-    this.#underWay = undefined;
-    await underWay;
-  }
-
-  /** Waits for it also where the work fails. */
-  async whole(work: Promise<void>): Promise<void> {
-    try {
-      await work;
-    } finally {
-      await this.settled();
-    }
-  }
-
-  /** What the kernel does not take goes the long way, which finds out why. */
-  async #sendDraft(step: Step, draft: StepDraft): Promise<void> {
-    const bytes = await draft.commit();
-    if (bytes === undefined) return this.#send(step);
-    this.#report.count('restore.bytes', bytes);
-    this.#report.commits++;
-    this.#report.objects += draft.rules;
-    this.#report.count('chains', draft.chains);
-    this.#report.count(`written.${step.table}`, draft.rules);
-  }
-
-  async #send({ table, pieces }: Step): Promise<void> {
+  /** Where the kernel refuses, finds the service port that it is about and goes on without it. */
+  async send({ table, pieces }: Step): Promise<void> {
     const wanted = pieces.filter(({ owner }) => owner === undefined || !this.refused.has(owner));
     if (wanted.length === 0) return;
     const step = { table, pieces: wanted };
@@ -110,8 +69,8 @@ export class Sender {
       return;
     }
     const half = new Set([...owners].slice(0, Math.ceil(owners.size / 2)));
-    await this.#send({ table, pieces: pieces.filter((each) => half.has(each.owner)) });
-    await this.#send({ table, pieces: pieces.filter((each) => !half.has(each.owner)) });
+    await this.send({ table, pieces: pieces.filter((each) => half.has(each.owner)) });
+    await this.send({ table, pieces: pieces.filter((each) => !half.has(each.owner)) });
   }
 
   #count(step: Step): void {
@@ -144,16 +103,4 @@ export interface TableClient extends PrintingClient {
   commit(step: Step): Promise<number>;
   /** How many chains one restore should have at most. */
   readonly chainsPerRestore?: number;
-  /** Without it, steps are data until they are sent. */
-  draft?(table: Table): StepDraft | undefined;
-}
-
-/** A step of chains that are encoded as they come. */
-export interface StepDraft {
-  readonly chains: number;
-  readonly rules: number;
-  /** False: it cannot be encoded, and the draft is of no use any more. */
-  add(chain: ChainWrite): boolean;
-  /** Returns the bytes that were sent. `undefined`: the kernel refused it, and nothing was done. */
-  commit(): Promise<number | undefined>;
 }
