@@ -6,7 +6,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import { Renderer } from './template/render.ts';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-export const CHART = join(ROOT, 'deploy/chart/junction');
+const CHART = join(ROOT, 'deploy/chart/junction');
 
 export type Data = { readonly [key: string]: unknown };
 
@@ -121,10 +121,4 @@ export function podOf(objects: readonly Data[]): unknown {
 export function configText(objects: readonly Data[]): string {
   const maps = objects.filter(({ data }) => isData(data) && 'config.conf' in data);
   return String(at(objectOf(maps, 'ConfigMap'), 'data', 'config.conf'));
-}
-
-export function configOf(objects: readonly Data[]): Data {
-  const config: unknown = parse(configText(objects));
-  if (!isData(config)) throw new Error('config.conf holds no map');
-  return config;
 }

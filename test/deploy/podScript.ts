@@ -4,7 +4,7 @@ import { type Data, listAt, podOf, renderObjects } from './chart.ts';
 /** In the place of /host: where nothing can be written but in /run, nothing can be mounted elsewhere. */
 export const HOST = '/run/host';
 
-export interface PodScript {
+interface PodScript {
   /** Its arguments are the program's. */
   readonly script: string;
   /** The container starts again; its init containers do not. */

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { testProgram } from '../support/programs.ts';
 
-export interface Built {
+interface Built {
   readonly file: string;
   remove(): void;
 }

@@ -28,9 +28,10 @@ function start(...args: readonly string[]): RunningDemo {
   return RunningDemo.start(built, ['--image', archive, ...args], [], { TMPDIR: temporary });
 }
 
-test('kill -9 leaves no process behind, and the next demo removes the files', async () => {
+test('the table in iptables mode; kill -9 leaves no process behind, and the next demo removes the files', async () => {
   const demo = start();
   await demo.saying(/Ctrl-C: end/);
+  expectTable(demo.output);
   expect(demo.processOf(/runc .* run /)).toBeDefined();
   demo.child.kill('SIGKILL');
   await demo.exited;
@@ -38,12 +39,12 @@ test('kill -9 leaves no process behind, and the next demo removes the files', as
   expect(readdirSync(temporary)).toHaveLength(2);
 });
 
-test.each(['iptables', 'nftables'])('the demo’s table in %s mode, served from the image', async (mode) => {
-  const demo = start('--once', '--mode', mode);
+test('the demo’s table in nftables mode, served from the image', async () => {
+  const demo = start('--once', '--mode', 'nftables');
   expect({ code: await demo.exited, output: demo.output }).toMatchObject({ code: 0 });
   expect(demo.output).toMatch(/^. The image is sha256:[0-9a-f]{64}/m);
-  expect(demo.output).toContain(`Junction from the image serves on node1, mode ${mode}`);
-  expectTable(demo.output, mode === 'nftables' ? '192.168.100.2' : '127.0.0.1');
+  expect(demo.output).toContain('Junction from the image serves on node1, mode nftables');
+  expectTable(demo.output, '192.168.100.2');
   expect(demo.output).toContain('All 218 requests went as planned.');
   expect(demo.processes()).toEqual([]);
   expect(readdirSync(temporary).filter((name) => name.startsWith('junction-demo-image-'))).toEqual([]);

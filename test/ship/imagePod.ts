@@ -9,7 +9,7 @@ import type { BindMount, Pod, PodContainer } from '../../lab/container/pod.ts';
 import { at, type Data, merge, objectOf, podOf, REQUIRED, renderObjects } from '../deploy/chart.ts';
 import { eventually } from '../e2e/support/eventually.ts';
 
-export interface ImagePodOptions {
+interface ImagePodOptions {
   readonly host: Host;
   readonly image: UnpackedImage;
   readonly folder: string;

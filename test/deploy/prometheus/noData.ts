@@ -2,7 +2,7 @@
  * Queries that have no data in the test, each with the reason. One that has data after all fails the test, unless it depends
  * on the kernel that the test runs on.
  */
-export interface NoData {
+interface NoData {
   /** A series that the query asks for. */
   readonly series: string;
   readonly reason: string;
