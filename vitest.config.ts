@@ -31,9 +31,10 @@ class LongFirst extends BaseSequencer {
 /** Each in a process of its own: they measure its memory, or change how it is managed. */
 const ALONE = ['test/sources/api/memory.test.ts'];
 
-/** What is released, and what needs Debian's archive: `npm run test:ship`. `npm test` runs the other projects. */
+/** What is released, what needs Debian's archive, and a soak: `npm run test:ship`. `npm test` runs the other projects. */
 const SHIP = [
   'test/ship/**/*.test.ts',
+  'test/e2e/soak.test.ts',
   'test/deploy/**/*.real.test.ts',
   'test/modes/iptables/netlink/versions.real.test.ts',
 ];

@@ -35,7 +35,7 @@ const PARTS = {
     options: () => NOT_SHIP,
   },
   '--ship': {
-    says: 'The image, the bundle for nodes, pods, Prometheus and recipes: about ten minutes on two cores.',
+    says: 'The image, the bundle for nodes, pods, Prometheus, recipes and a soak: about ten minutes on two cores.',
     programs: 'shipTests',
     checks: {},
     options: () => ['--project=ship'],

@@ -1,8 +1,9 @@
 /** What this node's own Node object decides. */
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { useLab } from '../lab/requireLab.ts';
 import type { RawObject } from '../support/apiServer/index.ts';
 import { ApiNode } from './support/api/apiNode.ts';
+import { startedAndApplied } from './support/applied.ts';
 import { eventually } from './support/eventually.ts';
 import { fetchFrom, tryFetch } from './support/fetch.ts';
 import type { Program } from './support/program.ts';
@@ -22,19 +23,21 @@ describe("this node's Node object", () => {
   const lab = useLab();
   const node = useInLab(() => ApiNode.create(lab().host('node1'), [nodeObject(), ...ZONED]));
   let program: Program | undefined;
+  let served = '';
 
-  afterEach(async () => {
-    await program?.close();
-  });
+  afterAll(() => program?.close());
 
   async function start(...flags: readonly string[]): Promise<Program> {
+    await program?.close();
     program = await node().start('certificate', '--iptables-min-sync-period=0s', ...flags);
     return program;
   }
 
   async function serve(...flags: readonly string[]): Promise<void> {
     await node().put(nodeObject());
-    program = await node().serve('certificate', '--iptables-min-sync-period=0s', ...flags);
+    if (program?.isRunning && flags.join(' ') === served) return;
+    served = flags.join(' ');
+    await startedAndApplied(await start(...flags), node().socket);
   }
 
   /** `200 200`: of /healthz and of /livez; why there is no answer, before they listen. */
@@ -118,6 +121,7 @@ describe("this node's Node object", () => {
   });
 
   test('it comes late: nothing is written before', async () => {
+    await program?.close();
     await flushAll(node().host);
     const late = await start();
     await late.says('"Caches are synced" resource="nodes"');

@@ -8,7 +8,7 @@ import { ApiNode, TOKEN } from './support/api/apiNode.ts';
 import { applied } from './support/applied.ts';
 import { ask, askFor } from './support/ask.ts';
 import { eventually } from './support/eventually.ts';
-import { fetchFrom } from './support/fetch.ts';
+import { type Answer, tryFetch } from './support/fetch.ts';
 import { ourRules, ourServiceRules } from './support/rules.ts';
 import { answerers, expectAnswers } from './support/traffic.ts';
 import { useInLab } from './support/use.ts';
@@ -91,32 +91,6 @@ describe('a daemon of an API server', () => {
     ]);
   });
 
-  test('what changes there moves the traffic here, and open connections to kept endpoints live on', async () => {
-    const pod = lab().host('pod-b');
-    const session = await pod.openSession(API, 80);
-    const first = await session.send();
-    if (first.outcome !== 'answer') throw new Error('no answer');
-    const kept = first.reply.host === 'pod-a' ? 'a' : 'c';
-
-    await node().applied(...objects([{ name: 'api', ip: API, ip6: API6, pods: `${kept}d` }]));
-    await expectAnswers(pod, API, `pod-${kept} pod-d`);
-    await expectAnswers(pod, API6, `pod-${kept} pod-d`);
-    expect(await session.send()).toEqual(first);
-    await session.close();
-  });
-
-  test('services come and go', async () => {
-    const client = lab().host('client');
-    await node().put(...objects([{ name: 'web', ip: WEB, nodePort: NODE_PORT, pods: 'bd' }]));
-    await expectAnswers(client, WEB, 'pod-b pod-d');
-    expect(await answerers(client, '192.168.100.2', NODE_PORT)).toBe('pod-b pod-d');
-
-    await node().server.call('delete', 'Service', 'shop/web');
-    await node().server.call('delete', 'EndpointSlice', 'shop/web-1');
-    await expectAnswers(client, '192.168.100.2', 'refused', NODE_PORT);
-    expect(await ourRules(node().host)).not.toContain('shop/web');
-  });
-
   test('a service that another proxy takes over is given up', async () => {
     const client = lab().host('client');
     const [service, ...slices] = objects([{ name: 'web', ip: WEB, nodePort: NODE_PORT, pods: 'bd' }]);
@@ -162,25 +136,24 @@ describe('a daemon that is told to read JSON', () => {
 describe('a daemon whose API server is away', () => {
   const lab = useLab();
 
-  test('waits for it, writes nothing, and can be stopped', async () => {
-    const node = await ApiNode.create(lab().host('node1'), [nodeObject()]);
+  test('waits for it, writes nothing, and serves once it is there', async () => {
+    const web = objects([{ name: 'web', ip: WEB, pods: 'ac' }]);
+    const node = await ApiNode.create(lab().host('node1'), [nodeObject(), ...web]);
     onTestFinished(() => node.close());
     await node.server.call('close');
     const program = await node.start('token');
     await program.says('Watch or list failed; retrying');
     // The API server is asked before the ports are open.
-    const ask = (): ReturnType<typeof fetchFrom> => fetchFrom(node.host, 'http://127.0.0.1:10256/readyz');
-    await eventually('an open port', () =>
-      ask().then(
-        () => true,
-        () => false,
-      ),
-    );
-    const readyz = await ask();
-    expect(readyz.status).toBe(503);
-    expect(readyz.body).toMatch(/^\[-\]services failed: never listed since .*ECONNREFUSED/m);
+    let readyz: Answer | string = '';
+    await eventually('an open port', async () => {
+      readyz = await tryFetch(node.host, 'http://127.0.0.1:10256/readyz');
+      return typeof readyz === 'object';
+    });
+    expect(readyz).toMatchObject({
+      status: 503,
+      body: expect.stringMatching(/^\[-\]services failed: never listed since .*ECONNREFUSED/m),
+    });
     expect(await ourServiceRules(node.host)).toBe('');
-
     const stream = createConnection({ path: node.socket });
     onTestFinished(() => void stream.destroy());
     let streamed = '';
@@ -193,16 +166,6 @@ describe('a daemon whose API server is away', () => {
     );
     expect(program.log.match(/"Watch or list failed; retrying"/g)).toHaveLength(3);
     expect(streamed).toContain('\n:\n\n'); // a heartbeat
-    expect(await program.end('SIGTERM')).toBe(0);
-  });
-
-  test('serves once it is there', async () => {
-    const web = objects([{ name: 'web', ip: WEB, pods: 'ac' }]);
-    const node = await ApiNode.create(lab().host('node1'), [nodeObject(), ...web]);
-    onTestFinished(() => node.close());
-    await node.server.call('close');
-    const program = await node.start('token');
-    await program.says('Watch or list failed; retrying');
     await node.server.call('listen');
     await program.serves();
     expect(await answerers(lab().host('client'), WEB)).toBe('pod-a pod-c');

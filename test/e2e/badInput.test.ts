@@ -73,9 +73,9 @@ function hostile(): readonly object[] {
   return [...texts, ...numbers];
 }
 
-describe.each(['current', 'classic'])('hostile manifests beside a sound one, layout %s', (layout) => {
+describe('hostile manifests beside a sound one', () => {
   const lab = useLab();
-  const daemonOf = useInLab(() => Daemon.create(lab().host('node1'), `--iptables-layout=${layout}`));
+  const daemonOf = useInLab(() => Daemon.create(lab().host('node1')));
 
   test('the sound service is served as if it were alone, and nothing else is written', async () => {
     const daemon = daemonOf();

@@ -39,35 +39,6 @@ const CASES: readonly Broken[] = [
     dialled: { address: '10.96.3.1', outcome: 'refused' },
   },
   {
-    name: 'a target port that no pod has',
-    manifest: manifests([{ name: 'unported', ip: '10.96.3.2', pods: 'ac' }]).replace(
-      'ports: [{name: http, port: 8080',
-      'ports: [{name: metrics, port: 8080',
-    ),
-    question: ['shop/unported'],
-    exitCode: 3,
-    cause: 'no endpoint of shop/unported has the TCP port http',
-    cure: 'targetPort',
-    dialled: { address: '10.96.3.2', outcome: 'refused' },
-  },
-  {
-    name: 'no pod ready',
-    manifest: manifests([{ name: 'unready', ip: '10.96.3.3', pods: 'ac', unready: 'ac' }]),
-    question: [...OUTSIDE, '10.96.3.3:80'],
-    exitCode: 3,
-    cause: /of shop\/unready (?:is|are) (?:not )?ready/,
-    cure: 'kubectl -n shop describe pods',
-    dialled: { address: '10.96.3.3', outcome: 'refused' },
-  },
-  {
-    name: 'one pod of two not ready',
-    manifest: manifests([{ name: 'half', ip: '10.96.3.4', pods: 'ac', unready: 'c' }]),
-    question: ['shop/half'],
-    exitCode: 0,
-    cause: /10\.244\.2\.11:8080 .*left out: not ready/,
-    cure: 'kubectl -n shop describe pod',
-  },
-  {
     name: 'Local policy without local endpoints',
     manifest: manifests([
       { name: 'far', ip: '10.96.3.5', nodePort: 30_085, pods: 'cd', extra: '  externalTrafficPolicy: Local' },
@@ -77,17 +48,6 @@ const CASES: readonly Broken[] = [
     cause: 'externalTrafficPolicy is Local, and no endpoint of shop/far on node1 can serve',
     cure: patched('far', 'externalTrafficPolicy'),
     dialled: { address: NODE, port: 30_085, outcome: 'timeout' },
-  },
-  {
-    name: 'internal Local policy without local endpoints',
-    manifest: manifests([
-      { name: 'inside', ip: '10.96.3.6', pods: 'cd', extra: '  internalTrafficPolicy: Local' },
-    ]),
-    question: ['shop/inside'],
-    exitCode: 4,
-    cause: 'internalTrafficPolicy is Local, and no endpoint of shop/inside on node1 can serve',
-    cure: patched('inside', 'internalTrafficPolicy'),
-    dialled: { address: '10.96.3.6', outcome: 'timeout' },
   },
   {
     name: 'source ranges without the client',
@@ -106,14 +66,6 @@ status: {loadBalancer: {ingress: [{ip: 203.0.113.7}]}}`,
     cause: 'loadBalancerSourceRanges 198.51.100.0/24 do not contain 192.0.2.10',
     cure: /kubectl -n shop patch service walled --type=json -p '.*192\.0\.2\.10\/32/,
     dialled: { address: '203.0.113.7', outcome: 'timeout' },
-  },
-  {
-    name: 'hints that are ignored',
-    manifest: manifests([{ name: 'hinted', ip: '10.96.3.8', pods: 'ac', zones: { a: 'zone-a' } }]),
-    question: ['shop/hinted'],
-    exitCode: 0,
-    cause: /hints of the endpoints are ignored: /,
-    cure: 'kubectl -n shop get endpointslices -l kubernetes.io/service-name=hinted -o yaml',
   },
   {
     name: "an external IP that is the node's",
@@ -159,28 +111,16 @@ status: {loadBalancer: {ingress: [{ip: 203.0.113.7}]}}`,
     cure: 'Have its pods get addresses of both families',
     dialled: { address: '10.96.3.12', outcome: 'refused' },
   },
-  {
-    name: "another proxy's service",
-    manifest: manifests([{ name: 'theirs', ip: '10.96.3.13', pods: 'ac' }]).replace(
-      'namespace: shop}',
-      'namespace: shop, labels: {service.kubernetes.io/service-proxy-name: cilium}}',
-    ),
-    question: ['shop/theirs'],
-    exitCode: 6,
-    cause: 'Service shop/theirs is not served by this proxy: it is for another proxy',
-    cure: 'kubectl -n shop label service theirs service.kubernetes.io/service-proxy-name-',
-    dialled: { address: '10.96.3.13', outcome: 'timeout' },
-  },
 ];
 
 /** Silence is waited for; a rejection comes within milliseconds. */
 const LIMIT_MS = { refused: 15_000, timeout: 3000 };
 
-describe.each(['iptables', 'nftables'])('broken clusters, %s mode', (mode) => {
+describe('broken clusters', () => {
   const lab = useLab();
   const node = (): Host => lab().host('node1');
   const daemon = useInLab(async () => {
-    const made = await Daemon.create(node(), `--proxy-mode=${mode}`);
+    const made = await Daemon.create(node());
     await made.write(
       [`${JSON.stringify(nodeObject())}\n`, ...CASES.map(({ manifest }) => manifest)].join('---\n'),
     );
@@ -203,7 +143,7 @@ describe.each(['iptables', 'nftables'])('broken clusters, %s mode', (mode) => {
   test('doctor lists every one of them', async () => {
     const answered = await ask(node(), 'doctor', `--api-socket=${daemon().socket}`);
     expect(answered.exitCode).toBe(1);
-    for (const service of ['none', 'unported', 'unready', 'far', 'inside', 'own', 'second', 'other'])
+    for (const service of ['none', 'far', 'own', 'second', 'other'])
       expect(answered.text).toContain(`shop/${service}`);
     expect(answered.text).toMatch(/^packets +ok +the kernel does what is planned/m);
   });

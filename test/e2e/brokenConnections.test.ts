@@ -1,7 +1,4 @@
 /** Broken connections: the API server is away; and rules that are missing beside a proxy that runs. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Host } from '../../lab/host.ts';
 import { useLab } from '../lab/requireLab.ts';
@@ -13,44 +10,32 @@ import { manifests, nodeObject, objects } from './cluster.ts';
 
 const WEB = '10.96.1.1';
 
-describe.each(['iptables', 'nftables'])("a node's connection to the API server, %s mode", (mode) => {
+describe("a node's connection to the API server", () => {
   const lab = useLab();
   const node = useInLab(() =>
     ApiNode.create(lab().host('node1'), [nodeObject(), ...objects([{ name: 'web', ip: WEB, pods: 'ac' }])]),
   );
 
   test('is down: since when, and what to look at', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'junction-socket-'));
-    const socket = join(folder, 'api.sock');
-    const { host, server } = node();
+    const { host, server, socket } = node();
     const doctor = (): Promise<Answered> => ask(host, 'doctor', `--api-socket=${socket}`);
-    try {
-      const program = await node().start(
-        'token',
-        `--api-socket=${socket}`,
-        `--proxy-mode=${mode}`,
-        '--conntrack-min=0',
-      );
-      await program.serves();
-      const before = await doctor();
-      expect(before.text).toMatch(/^api-server +ok/m);
-      expect(before.exitCode).toBe(0);
+    await node().serve('token', '--conntrack-min=0');
+    const before = await doctor();
+    expect(before.text).toMatch(/^api-server +ok/m);
+    expect(before.exitCode).toBe(0);
 
-      server.close();
-      await eventually('it notices', async () => (await doctor()).text.includes('cannot be watched'));
-      const answered = await doctor();
-      expect(answered.exitCode).toBe(1);
-      expectCauseAndCure(answered, {
-        cause:
-          /endpointslices.* cannot be watched: the connection of this node to the API server is down\n +evidence +https:\/\/\S+: .+, for [\d.]+ /i,
-        cure: /curl -k https:\/\/\S+\/livez from this node/,
-      });
-      expectCauseAndCure(answered, { cause: 'the API server does not answer this process', cure: /cure/ });
-      expect(answered.text).toContain('the rules stay as they are');
-      expect((await lab().host('client').request('tcp', WEB, 80)).outcome).toBe('answer');
-    } finally {
-      await rm(folder, { recursive: true, force: true });
-    }
+    server.close();
+    await eventually('it notices', async () => (await doctor()).text.includes('cannot be watched'));
+    const answered = await doctor();
+    expect(answered.exitCode).toBe(1);
+    expectCauseAndCure(answered, {
+      cause:
+        /endpointslices.* cannot be watched: the connection of this node to the API server is down\n +evidence +https:\/\/\S+: .+, for [\d.]+ /i,
+      cure: /curl -k https:\/\/\S+\/livez from this node/,
+    });
+    expectCauseAndCure(answered, { cause: 'the API server does not answer this process', cure: /cure/ });
+    expect(answered.text).toContain('the rules stay as they are');
+    expect((await lab().host('client').request('tcp', WEB, 80)).outcome).toBe('answer');
   });
 });
 

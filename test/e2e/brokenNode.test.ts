@@ -127,6 +127,9 @@ describe.each(Object.entries(MODES))('a broken node, %s mode', (mode, broken) =>
     }
   });
 
+  // The rest is the same in every mode.
+  if (mode !== 'iptables') return;
+
   test('the policy of FORWARD is DROP', async () => {
     await node().run(['iptables', '-P', 'FORWARD', 'DROP']);
     const answered = await doctor();

@@ -6,7 +6,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CommandResult } from '../../lab/protocol.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, FLAGS } from './daemon.ts';
-import { configText } from './support/configured.ts';
 import { PROGRAM, runProgram } from './support/program.ts';
 import { ourRules } from './support/rules.ts';
 import { manifests } from './cluster.ts';
@@ -158,21 +157,6 @@ describe('a run that ends by itself', () => {
     expectFailure(await junction(`--config=${directory}`), 2, `cannot read --config ${directory}`);
   });
 
-  test('a configuration file with mistakes: all of them are named', async () => {
-    const file = join(directory, 'bad.conf');
-    await writeFile(file, configText({ clusterCIDR: 'everywhere', oomScoreAdj: 5000 }));
-    const result = await junction(`--config=${file}`);
-    expectFailure(result, 2, 'everywhere');
-    expect(result.stderr).toContain('OOMScoreAdj');
-  });
-
-  test('manifests that are not there', async () => {
-    const path = join(directory, 'absent');
-    const before = await savedRules();
-    expectFailure(await junction('run', `--manifests=${path}`, '--hostname-override=node1'), 1, path);
-    expect(await savedRules()).toBe(before);
-  });
-
   test('the mode nftables sets up nothing but conntrack with --init-only', async () => {
     const node = lab().host('node1');
     const localnet = '/proc/sys/net/ipv4/conf/all/route_localnet';
@@ -197,20 +181,6 @@ describe('a run that ends by itself', () => {
     expectFailure(result, 1, 'ip_vs');
     expect(result.stderr).toContain('modprobe ip_vs');
     expect(await savedRules()).toBe(before);
-  });
-
-  test('nobody has said where the API server is', async () => {
-    const env = ['env', '-u', 'KUBERNETES_SERVICE_HOST', '-u', 'KUBERNETES_SERVICE_PORT'];
-    const result = await lab()
-      .host('node1')
-      .exec([...env, PROGRAM, '--hostname-override=node1']);
-    expectFailure(result, 1, 'KUBERNETES_SERVICE_HOST');
-    expect(result.stderr).toContain('Give --kubeconfig');
-  });
-
-  test('a kubeconfig that is not there', async () => {
-    const path = join(directory, 'absent.kubeconfig');
-    expectFailure(await junction(`--kubeconfig=${path}`, '--hostname-override=node1'), 1, path);
   });
 
   test('somebody who may not run it', async () => {

@@ -104,13 +104,14 @@ current-context: x
     ['a flag that is none', async () => ['--no-such-flag'], /no-such-flag/],
   ];
 
-  test.each(BAD)('with %s ends, and has changed nothing in the kernel', async (_what, flags, says) => {
+  test('with what cannot be used ends, and has changed nothing in the kernel', async () => {
     const before = await kernel();
-    for (const mode of ['iptables', 'nftables']) {
+    for (const [index, [what, flags, says]] of BAD.entries()) {
+      const mode = index % 2 === 0 ? 'iptables' : 'nftables';
       const args = ['run', '--hostname-override=node1', `--proxy-mode=${mode}`, ...(await flags())];
       const { exitCode, stderr, timedOut } = await runProgram(lab().host('node1'), ...args);
-      expect(timedOut, `it said: ${stderr}`).toBe(false);
-      expect(exitCode, `it said: ${stderr}`).toBeGreaterThan(0);
+      expect(timedOut, `${what} said: ${stderr}`).toBe(false);
+      expect(exitCode, `${what} said: ${stderr}`).toBeGreaterThan(0);
       expect(stderr).toMatch(says);
       expect(stderr).not.toMatch(/^ {4}at /m);
     }

@@ -13,7 +13,9 @@ const IP = '10.96.1.1';
 const withPods = (pods: string): string => manifests([{ name: 'api', ip: IP, pods }]);
 const WALK = `/v1/explain?from=10.244.1.12&to=${IP}:80`;
 
-describe.each(['iptables', 'nftables'])('%s', (mode) => {
+const mode = 'nftables';
+
+describe('junction ui', () => {
   const lab = useLab();
   const running = useInLab(async () => {
     const daemon = await Daemon.create(lab().host('node1'), `--proxy-mode=${mode}`);

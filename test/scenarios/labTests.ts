@@ -7,7 +7,7 @@ import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import { explainedRows } from './explained.ts';
 import { useLab } from '../lab/requireLab.ts';
-import { SCENARIOS } from './cases/index.ts';
+import { COVERING, SCENARIOS } from './cases/index.ts';
 import { type Counts, countsOf, expectPathsCounted, type RuleCount, type Walk } from './counters.ts';
 import { expectedIn, printWalk } from './expectations.ts';
 import { FakeIptables } from './fakeIptables.ts';
@@ -18,9 +18,10 @@ import { type Fate, printRow, type Row } from './packets.ts';
 import { IptablesSide } from '../contract/memoryIptables.ts';
 import { NO_COUNTERS } from '../contract/modes.ts';
 import { NODE1, proxyOf, type Scenario } from './scenario.ts';
+import { worldsOf } from './worlds.ts';
 
 interface LabScenarioOptions extends Omit<LabNodeOptions, 'lockPath'> {
-  /** Each packet is walked through the kernel's rules too, and explained: half a second more for each scenario. */
+  /** All scenarios, and each packet is walked through the kernel's rules too, and explained. */
   readonly isAsked?: boolean;
 }
 
@@ -32,7 +33,7 @@ export function scenariosInLab({ isAsked = false, ...options }: LabScenarioOptio
 
   afterAll(() => rmSync(directory, { recursive: true }));
 
-  test.for(SCENARIOS)('$name', async (scenario, { annotate }) => {
+  test.for(worldsOf(isAsked ? SCENARIOS : COVERING))('$name', async (scenario, { annotate }) => {
     node ??= await LabNode.start(lab().host('node1'), { ...options, lockPath: join(directory, 'lock') });
     sender ??= new PacketSender(lab());
     await node.apply(scenario);
@@ -80,7 +81,7 @@ async function countersOf(node: LabNode): Promise<Counts> {
   return counts;
 }
 
-/** After all the changes from scenario to scenario, the kernel holds what it would hold if this was the first. */
+/** After all the changes from world to world, the kernel holds what it would hold if this was the first. */
 async function expectFreshState(node: LabNode, scenario: Scenario, family: Family): Promise<void> {
   const fresh = new FakeIptables();
   const side = new IptablesSide(family, node.layout, fresh, NO_COUNTERS);

@@ -13,6 +13,7 @@ import { explainedRows } from './explained.ts';
 import { PacketSender } from './labPackets.ts';
 import { printWalk } from './expectations.ts';
 import { type Fate, printRow, type Row, targetAt } from './packets.ts';
+import { worldsOf } from './worlds.ts';
 
 const lab = useLab();
 let node: GuestNode | undefined;
@@ -28,7 +29,7 @@ interface Expected {
   readonly walk: WalkResult<unknown>;
 }
 
-test.each(SCENARIOS)('$name', async (scenario) => {
+test.each(worldsOf(SCENARIOS))('$name', async (scenario) => {
   node ??= await GuestNode.start(lab(), 'nftables', testProgram('node'));
   sender ??= new PacketSender(lab());
   const fates = await node.apply(scenario);
@@ -61,7 +62,7 @@ test.each(SCENARIOS)('$name', async (scenario) => {
   expectMoved(sent, moved);
 });
 
-/** A client of the scenario before may still be remembered: then it is sent to one of the endpoints. */
+/** A client of the world before may still be remembered: then it is sent to one of the endpoints. */
 function rememberedFate(row: Row, fate: Fate, { outcomes }: WalkResult<unknown>): Fate {
   const [only, ...others] = outcomes;
   const isKnown = only?.path.some(({ found }) => found.some((text) => text.startsWith('affinity-')));

@@ -25,6 +25,12 @@ export interface Scenario {
   readonly manifests: Manifests;
   readonly settings: ViewSettings;
   readonly rows: readonly Row[];
+  /** As it was written. */
+  readonly told: {
+    readonly objects: readonly KubernetesObject[];
+    readonly packets: string;
+    readonly settings: ScenarioSettings;
+  };
 }
 
 export function scenario(
@@ -36,7 +42,8 @@ export function scenario(
   const manifests = parseManifests(printManifests([...objects, node1(settings.zone)]), name);
   const [problem] = manifests.problems;
   if (problem) throw new Error(`scenario ${name}: ${JSON.stringify(problem)}`);
-  return { name, manifests, settings: viewSettings(settings), rows: parsePackets(packets) };
+  const told = { objects, packets, settings };
+  return { name, manifests, settings: viewSettings(settings), rows: parsePackets(packets), told };
 }
 
 function viewSettings(settings: ScenarioSettings): ViewSettings {

@@ -5,17 +5,13 @@ import type { KernelWords } from './kernelWords.ts';
 const SERVER = '198.51.100.77:99';
 
 export async function addForeign(node: Host): Promise<void> {
-  await addForeignServers(node);
+  await node.run(['ipvsadm', '-A', '-t', SERVER, '-s', 'rr']);
+  await node.run(['ipvsadm', '-a', '-t', SERVER, '-r', '10.244.1.99:99', '-m', '-w', '7']);
+  await node.run(['ipvsadm', '-A', '-u', '[2001:db8:77::1]:99', '-s', 'rr']);
   await node.run(['ipset', 'restore'], {
     stdin: 'create theirs hash:ip\nadd theirs 198.51.100.78\ncreate KUBE-ROUTER hash:ip\n',
   });
   await node.run(['iptables-legacy-restore', '--noflush'], { stdin: RULES });
-}
-
-export async function addForeignServers(node: Host): Promise<void> {
-  await node.run(['ipvsadm', '-A', '-t', SERVER, '-s', 'rr']);
-  await node.run(['ipvsadm', '-a', '-t', SERVER, '-r', '10.244.1.99:99', '-m', '-w', '7']);
-  await node.run(['ipvsadm', '-A', '-u', '[2001:db8:77::1]:99', '-s', 'rr']);
 }
 
 const RULES = `*filter

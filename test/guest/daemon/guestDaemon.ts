@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Host } from '../../../lab/host.ts';
 import type { CommandResult } from '../../../lab/protocol.ts';
+import { applied } from '../../e2e/support/applied.ts';
 import { Program } from '../../e2e/support/program.ts';
 
 /** Beside the bundle that this ends up in: see programs.ts. */
@@ -30,7 +31,7 @@ export const IPVS_FLAGS = [
 ];
 
 /** For tests that wait for it. Everything is read back each time, which keeps the emulated machine busy. */
-export const SHORT_SYNC_PERIOD = [...IPVS_FLAGS, '--ipvs-sync-period=2s'];
+export const SHORT_SYNC_PERIOD = [...IPVS_FLAGS, '--ipvs-sync-period=4s'];
 
 export class GuestDaemon {
   readonly #host: Host;
@@ -74,6 +75,12 @@ export class GuestDaemon {
     await rename(next, join(this.#manifests, 'cluster.yaml'));
   }
 
+  /** The same, and waits until it is in the kernel. */
+  async apply(manifests: string): Promise<void> {
+    await this.write(manifests);
+    await applied(this.#socket);
+  }
+
   /** Answers before it serves. */
   launch(flags: readonly string[] = IPVS_FLAGS): Program {
     const args = ['run', '--manifests', this.#manifests, this.#socketFlag, ...FLAGS, ...flags];
@@ -93,18 +100,16 @@ export class GuestDaemon {
     await this.#program?.close();
   }
 
-  /** What it prints, beside the daemon or after it. */
-  async doctor(...args: readonly string[]): Promise<string> {
-    const { stdout, stderr } = await this.ask('doctor', ...args);
-    return `${stdout}${stderr}`;
-  }
-
   ask(command: string, ...args: readonly string[]): Promise<CommandResult> {
     return this.#host.exec([...PROGRAM, command, this.#socketFlag, ...args], { timeoutMs: COMMAND_LIMIT_MS });
   }
 
+  get #socket(): string {
+    return join(this.#folder, 'api.sock');
+  }
+
   get #socketFlag(): string {
-    return `--api-socket=${join(this.#folder, 'api.sock')}`;
+    return `--api-socket=${this.#socket}`;
   }
 
   cleanup(): Promise<CommandResult> {

@@ -23,10 +23,6 @@ export function same<T>(seen: T, expected: T): void {
   if (!isDeepStrictEqual(seen, expected)) throw new Mismatch(difference(linesOf(seen), linesOf(expected)));
 }
 
-export function contains(text: string, part: string): void {
-  if (!text.includes(part)) throw new Mismatch(`expected  ${part}\nin:\n${text}`);
-}
-
 function difference(seen: readonly string[], expected: readonly string[]): string {
   const missing = expected.filter((line) => !seen.includes(line));
   const surplus = seen.filter((line) => !expected.includes(line));

@@ -8,6 +8,7 @@ import { addForeign, withoutForeign } from './foreign.ts';
 import { GuestDaemon, IPVS_FLAGS } from './guestDaemon.ts';
 import { addressesOf, type KernelWords, kernelWords, serversOf } from './kernelWords.ts';
 import { Mismatch } from './mismatch.ts';
+import { ONE_OF_EACH_KIND } from './oneOfEachKind.ts';
 
 const LAST_LINES = 12;
 
@@ -28,6 +29,7 @@ export class Stage {
   /** As it was when nobody but others had been there. */
   readonly before: KernelWords;
   #flags: readonly string[] = [];
+  #undisturbed: KernelWords | undefined;
 
   static async build(lab: Lab): Promise<Stage> {
     const node = lab.host('node1');
@@ -43,11 +45,11 @@ export class Stage {
     this.before = before;
   }
 
-  /** Junction serves, on these manifests sooner or later; it is started only where it does not run like this. */
+  /** Junction serves these manifests; it is started only where it does not run like this. */
   async serve(manifests: string, flags: readonly string[] = IPVS_FLAGS): Promise<void> {
-    await this.daemon.write(manifests);
-    if (this.daemon.isRunning && this.#flags === flags) return;
+    if (this.daemon.isRunning && this.#flags === flags) return this.daemon.apply(manifests);
     await this.daemon.close();
+    await this.daemon.write(manifests);
     this.#flags = flags;
     await this.daemon.start(flags);
   }
@@ -63,6 +65,15 @@ export class Stage {
   /** What is ours in the kernel. */
   async words(): Promise<KernelWords> {
     return withoutForeign(await kernelWords(this.node));
+  }
+
+  /** What a start that nobody disturbs leaves of one service of each kind. */
+  async undisturbed(): Promise<KernelWords> {
+    if (this.#undisturbed) return this.#undisturbed;
+    await this.daemon.close();
+    await this.serve(ONE_OF_EACH_KIND);
+    this.#undisturbed = await this.words();
+    return this.#undisturbed;
   }
 
   /** The line of one virtual server, `TCP 10.96.0.1:80`; empty where there is none. */

@@ -5,8 +5,6 @@ import type { Outcome, Transport } from '../../../lab/protocol.ts';
 /** IPVS gives everybody a turn, so that few questions are enough. */
 const QUESTIONS = 8;
 const ANSWER_MS = 10_000;
-/** The second SYN follows after a second. */
-const SILENCE_MS = 1500;
 
 /** `pod-a pod-c`, `refused`, `timeout` */
 export async function answerers(
@@ -14,17 +12,11 @@ export async function answerers(
   address: string,
   port = 80,
   protocol: Transport = 'tcp',
-  timeoutMs = ANSWER_MS,
 ): Promise<string> {
   const outcomes = await Promise.all(
-    Array.from({ length: QUESTIONS }, () => from.request(protocol, address, port, { timeoutMs })),
+    Array.from({ length: QUESTIONS }, () => from.request(protocol, address, port, { timeoutMs: ANSWER_MS })),
   );
   return [...new Set(outcomes.map(whoAnswered))].sort().join(' ');
-}
-
-/** The same, where silence is expected, or is what an early question meets. */
-export function answerersSoon(from: Host, address: string, port = 80): Promise<string> {
-  return answerers(from, address, port, 'tcp', SILENCE_MS);
 }
 
 export function whoAnswered(outcome: Outcome): string {

@@ -1,8 +1,6 @@
-import { CLUSTER_IP } from '../../scenarios/cases/clusterIP.ts';
 import { SCTP } from '../../scenarios/cases/sctp.ts';
 import type { GuestSuite } from '../suite.ts';
 import { IPVS_DAEMON } from './daemon/index.ts';
-import { IPVS_NEIGHBOURS } from './ipvsNeighbours.ts';
 import { IPVS_NETLINK } from './ipvsNetlink.ts';
 import { IPVS_PLAN } from './ipvsPlan.ts';
 import { IPVS_QUESTIONS } from './ipvsQuestions.ts';
@@ -14,11 +12,10 @@ const IPVS_SCENARIOS = scenarioSuite('ipvs');
 /** Of rules and packets, without a daemon. In this order. */
 export const RULE_SUITES: readonly GuestSuite[] = [
   IPVS_NETLINK,
-  IPVS_NEIGHBOURS,
   IPVS_PLAN,
   contractSuite('ipvs'),
   // The machine's own kernel sends the packets of all scenarios but those of SCTP: see test/scenarios.
-  scenarioSuite('iptables-legacy', [...SCTP, ...CLUSTER_IP]),
+  scenarioSuite('iptables-legacy', SCTP),
   { ...IPVS_SCENARIOS, tests: { ...IPVS_SCENARIOS.tests, ...IPVS_QUESTIONS } },
 ];
 

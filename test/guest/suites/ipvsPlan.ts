@@ -3,7 +3,6 @@ import { equal, match } from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { GuestSuite } from '../suite.ts';
-import { failed } from './ipvsKernel.ts';
 
 const JUNCTION = fileURLToPath(new URL('./junction.js', import.meta.url));
 
@@ -37,7 +36,8 @@ function planned(...flags: readonly string[]): string {
     input: SHOP,
     encoding: 'utf8',
   });
-  return status === 0 ? stdout : failed(stderr);
+  if (status !== 0) throw new Error(stderr);
+  return stdout;
 }
 
 /** What the kernel has after each of these pieces of shell, in a network of their own with a server of another program. */

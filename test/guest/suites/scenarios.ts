@@ -5,6 +5,7 @@ import { runCase } from '../../contract/run.ts';
 import { SCENARIOS } from '../../scenarios/cases/index.ts';
 import { printRow } from '../../scenarios/packets.ts';
 import type { Scenario } from '../../scenarios/scenario.ts';
+import { worldsOf } from '../../scenarios/worlds.ts';
 import type { GuestMode } from '../node/proxiers.ts';
 import { type GuestSuite, type GuestTest, Mismatch } from '../suite.ts';
 import { askedScenario } from './ipvsQuestions.ts';
@@ -12,7 +13,7 @@ import { askedScenario } from './ipvsQuestions.ts';
 export function scenarioSuite(mode: GuestMode, scenarios: readonly Scenario[] = SCENARIOS): GuestSuite {
   const testOf = (scenario: Scenario): GuestTest =>
     mode === 'ipvs' ? askedScenario(scenario) : scenarioTest(scenario, mode);
-  const tests = scenarios.map((scenario) => [scenario.name, testOf(scenario)] as const);
+  const tests = worldsOf(scenarios).map((world) => [world.name, testOf(world)] as const);
   return { name: `scenarios through ${mode}`, tests: Object.fromEntries(tests) };
 }
 

@@ -120,7 +120,6 @@ export function readSet(socket: NetlinkSocket, name: string): Ipset | undefined 
 }
 
 const IPVS_CMD_GET_CONFIG = 13;
-const IPVS_CMD_GET_INFO = 15;
 const IPVS_CMD_FLUSH = 17;
 
 const TIMEOUTS = new AttributeTable('the time-outs of IPVS', {
@@ -128,7 +127,6 @@ const TIMEOUTS = new AttributeTable('the time-outs of IPVS', {
   tcpFin: required(5, u32),
   udp: required(6, u32),
 });
-const INFO = new AttributeTable('IPVS', { version: required(1, u32), connectionTableSize: required(2, u32) });
 
 /** Of a service that is not there: none, for so the kernel answers. */
 export function listDestinations(
@@ -142,18 +140,6 @@ export function listDestinations(
 
 export function readTimeouts(socket: NetlinkSocket, ipvs: number): IpvsTimeouts {
   return TIMEOUTS.read(askIpvs(socket, genericRequest(ipvs, IPVS_CMD_GET_CONFIG)), GENLMSGHDR_BYTES);
-}
-
-export function readInfo(
-  socket: NetlinkSocket,
-  ipvs: number,
-): { readonly version: string; readonly connectionTableSize: number } {
-  const request = genericRequest(ipvs, IPVS_CMD_GET_INFO);
-  const { version, connectionTableSize } = INFO.read(askIpvs(socket, request), GENLMSGHDR_BYTES);
-  return {
-    version: [version >> 16, version >> 8, version].map((part) => part & 0xff).join('.'),
-    connectionTableSize,
-  };
 }
 
 /** Every service with its destinations, whoever made them. */

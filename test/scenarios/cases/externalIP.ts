@@ -57,16 +57,16 @@ export const EXTERNAL_IP = [
   scenario(
     "an external IP that is the node's own address",
     [
-      service('web', { clusterIP: '10.96.1.1', externalIPs: ['192.168.100.2'] }),
-      service('api', { clusterIP: '10.96.1.4', ports: '81', externalIPs: ['192.168.100.2'] }),
+      service('web', { clusterIP: '10.96.1.1', ports: '85', externalIPs: ['192.168.100.2'] }),
+      service('api', { clusterIP: '10.96.1.4', ports: '86', externalIPs: ['192.168.100.2'] }),
       slice('web', '8080', 'pod-a', 'pod-c'),
     ],
     `
-    client  tcp 192.168.100.2:80  -> pod-a* pod-c*
-    node1   tcp 192.168.100.2:80  -> pod-a* pod-c*
-    client  tcp 192.168.100.2:81  -> reject
-    node1   tcp 192.168.100.2:81  -> reject
-    client  tcp 192.0.2.1:80      -> pass
+    client  tcp 192.168.100.2:85  -> pod-a* pod-c*
+    node1   tcp 192.168.100.2:85  -> pod-a* pod-c*
+    client  tcp 192.168.100.2:86  -> reject
+    node1   tcp 192.168.100.2:86  -> reject
+    client  tcp 192.0.2.1:85      -> pass
     `,
   ),
   scenario(

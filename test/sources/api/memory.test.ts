@@ -16,7 +16,7 @@ function heapUsed(): number {
 it.each([{ streamsLists: true }, { streamsLists: false }])(
   'of large objects only what is needed is held (streams lists: $streamsLists)',
   async ({ streamsLists }) => {
-    const count = 4000;
+    const count = 1000;
     const endpoints = 3;
     const harness = await startHarness({ streamsLists });
     const { server } = harness;
@@ -34,7 +34,7 @@ it.each([{ streamsLists: true }, { streamsLists: false }])(
     const before = heapUsed();
     await harness.until('all is there', () => held() === count);
     const after = heapUsed();
-    // 200 MB came in. What is left must be far below a tenth of that.
-    expect((after - before) / MEBIBYTE).toBeLessThan(12);
+    // 50 MB came in. What is left must be below a tenth of that.
+    expect((after - before) / MEBIBYTE).toBeLessThan(5);
   },
 );

@@ -14,19 +14,6 @@ export const BAD_INPUT = onStage('bad input', {
     await endsUntouched(stage, [...IPVS_FLAGS, '--ipvs-scheduler=nosuch'], /ip_vs_nosuch/);
   },
 
-  'a link of another kind that is called kube-ipvs0: it says so, and ends before it writes': async (
-    stage,
-  ) => {
-    await stage.daemon.end('SIGKILL');
-    await stage.node.exec(['ip', 'link', 'delete', 'kube-ipvs0']); // ours, where there is one
-    await stage.node.run(['ip', 'link', 'add', 'kube-ipvs0', 'type', 'bridge']);
-    try {
-      await endsUntouched(stage, IPVS_FLAGS, /kube-ipvs0: it is there, and is no dummy device but bridge/);
-    } finally {
-      await stage.node.run(['ip', 'link', 'delete', 'kube-ipvs0']);
-    }
-  },
-
   'a set of ours that is of another type: it says so and tries again, until that is gone': async (stage) => {
     await stage.clear();
     await stage.node.run(['ipset', 'create', 'KUBE-CLUSTER-IP', 'hash:mac']);

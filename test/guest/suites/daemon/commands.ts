@@ -1,19 +1,18 @@
 /** What the commands for questions answer about a node in IPVS mode, from its running proxy and its kernel. */
 import { match } from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
 import { IPVS_FLAGS } from '../../daemon/guestDaemon.ts';
-import { becomes, same } from '../../daemon/mismatch.ts';
+import { same } from '../../daemon/mismatch.ts';
 import { ONE_OF_EACH_KIND } from '../../daemon/oneOfEachKind.ts';
-import { IN_KERNEL } from '../../daemon/oneOfEachKindInKernel.ts';
 import { onStage, type Stage } from '../../daemon/stage.ts';
 
 /** So that nothing is repaired between two questions. */
 const LONG_SYNC_PERIOD = [...IPVS_FLAGS, '--ipvs-sync-period=1h'];
+/** Of the whole machine: only its first network namespace has it to write. */
+const MAX = '/proc/sys/net/netfilter/nf_conntrack_max';
 const CLIENT = '--from=198.18.0.10';
 
-async function served(stage: Stage): Promise<void> {
-  await stage.serve(ONE_OF_EACH_KIND, LONG_SYNC_PERIOD);
-  await becomes(async () => (await stage.words()).servers, IN_KERNEL.servers);
-}
+const served = (stage: Stage): Promise<void> => stage.serve(ONE_OF_EACH_KIND, LONG_SYNC_PERIOD);
 
 type Asked = readonly [command: string, ...args: string[]];
 
@@ -38,6 +37,27 @@ export const COMMANDS = onStage('commands', {
     match(way.join('\n'), /TCP 203\.0\.113\.23:80: real server 10\.244\.1\.11:8080, weight 1/);
     same((await ask(stage, ['explain', '--from=192.168.99.1', '--to=203.0.113.23:80'], /^$/))[0], 4);
     same((await ask(stage, ['explain', CLIENT, '--to=10.96.20.5:80'], /^$/))[0], 3);
+  },
+
+  'doctor: a full table of connections': async (stage) => {
+    await served(stage);
+    const before = await readFile(MAX, 'utf8');
+    const count = await stage.node.run(['cat', '/proc/sys/net/netfilter/nf_conntrack_count']);
+    const max = Number(count) + 4;
+    await writeFile(MAX, String(max));
+    try {
+      // Each is one more connection, until the kernel drops its first packet.
+      for (let port = 0; port < 8; port++)
+        await stage.client.request('tcp', '192.168.100.2', 9999, { timeoutMs: 300 });
+      const [, ...said] = await ask(stage, ['doctor', '--only=conntrack'], /./);
+      match(said.join('\n'), /the table of tracked connections is full/);
+      match(
+        said.join('\n'),
+        new RegExp(`of ${max} connections[^]*sysctl -w net.netfilter.nf_conntrack_max=131072`),
+      );
+    } finally {
+      await writeFile(MAX, before.trim());
+    }
   },
 
   'a virtual server that another program deleted: explain and diff show it': async (stage) => {

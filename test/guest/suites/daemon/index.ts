@@ -1,23 +1,17 @@
 /** The whole daemon in IPVS mode. One suite, so that all of it shares one lab and few starts. */
 import type { GuestSuite } from '../../suite.ts';
 import { BAD_INPUT } from './badInput.ts';
-import { BROKEN_NODE } from './brokenNode.ts';
 import { COMMANDS } from './commands.ts';
 import { DRAINING } from './draining.ts';
 import { ENDS } from './ends.ts';
 import { FLOWS } from './flows.ts';
 import { MODES } from './modes.ts';
-import { OPERATORS_VIEW } from './operatorsView.ts';
 import { PACKETS } from './packets.ts';
-import { QUESTIONS } from './questions.ts';
 import { TAMPERING } from './tampering.ts';
 
 export const IPVS_DAEMON: GuestSuite = {
   name: 'the daemon in IPVS mode',
   tests: {
-    ...OPERATORS_VIEW,
-    ...QUESTIONS,
-    ...BROKEN_NODE,
     ...TAMPERING,
     ...PACKETS,
     ...COMMANDS,
