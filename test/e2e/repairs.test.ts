@@ -3,7 +3,6 @@ import type { Host } from '../../lab/host.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
 import { fetchFrom } from './support/fetch.ts';
-import { PROGRAM } from './support/program.ts';
 import { flushAll, ourRules } from './support/rules.ts';
 import { useInLab } from './support/use.ts';
 import { manifests } from './cluster.ts';
@@ -170,10 +169,4 @@ describe.each(['nft', 'legacy'] as const)('rules changed by other programs, ipta
         new RegExp(`; repaired" ipFamily="${family}" changedBy="nft \\(pid \\d+\\)" objects="table`),
       );
   });
-
-  /** The last: its changes are repaired later than its end, and would be named together with those of the next. */
-  test('cleanup --force: everything comes back, the counters of its rules too', async () => {
-    await node().run([PROGRAM, 'cleanup', '--force', `--iptables-variant=${variant}`]);
-    await expectWhole('everything again');
-  }, 600_000);
 });
