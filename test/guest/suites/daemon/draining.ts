@@ -64,7 +64,6 @@ export const DRAINING = onStage('draining', {
     const session = await sessionTo('pod-c', pod, API);
     const other = await sessionTo('pod-a', pod, API);
     await stage.serve(world('a'), LIMITED);
-    await becomes(() => stage.server(SERVER), `${SERVER} rr -> ${A}, ${C} weight 0`);
     await becomes(() => stage.server(SERVER), `${SERVER} rr -> ${A}`);
     const cut = await session.send();
     if (cut.outcome === 'answer') throw new Error(`still answered by ${cut.reply.host}`);
