@@ -93,7 +93,9 @@ async function outcome(copy, { path, tests, missing }, failing) {
     return { isFound: false, text: `PATCH DOES NOT APPLY: ${relative(ROOT, path)}: ${why}` };
   }
   try {
-    const finders = (await failedTests(copy, tests)).filter((test) => !failing.has(test));
+    // One failed test is enough, unless it may be one that fails anyway.
+    const bail = failing.size === 0 ? ['--bail=1'] : [];
+    const finders = (await failedTests(copy, tests, bail)).filter((test) => !failing.has(test));
     if (finders.length === 0) return { isFound: false, text: `NOT FOUND${gone}` };
     return { isFound: true, text: `found by ${finders.join(', ')}${gone}` };
   } catch (error) {
@@ -105,12 +107,12 @@ async function outcome(copy, { path, tests, missing }, failing) {
 }
 
 /** The files with tests that fail. */
-async function failedTests(copy, tests) {
+async function failedTests(copy, tests, more = []) {
   if (tests.length === 0) return [];
   await runQuietly([process.execPath, 'scripts/build.mjs'], { cwd: copy });
   const report = join(copy, 'mutations.json');
   rmSync(report, { force: true });
-  const output = await runVitest(copy, [...tests, '--reporter=json', `--outputFile=${report}`]);
+  const output = await runVitest(copy, [...tests, '--reporter=json', `--outputFile=${report}`, ...more]);
   const { testResults } = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : { testResults: [] };
   if (testResults.length === 0) throw new Failure(`no test ran\n${output}`);
   return testResults
