@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { isInstalled, toolEnvironment } from '../tools.ts';
 import { initScript } from './init.ts';
 import { onOneProcessor } from './processor.ts';
+import { processorEnvironment, whyNotOnThisProcessor } from './processorState.ts';
 import { lineByLine, Tail } from './tail.ts';
 
 const PROGRAM = 'linux.uml';
@@ -71,6 +72,8 @@ export function whyNoGuest(programs: readonly string[] = []): string | undefined
   if (process.arch !== 'x64') return `User-mode Linux runs on x64 alone, and this is ${process.arch}`;
   if (!isInstalled(PROGRAM) || !existsSync(MODULES_FOLDER))
     return 'User-mode Linux is not installed (Debian package user-mode-linux)';
+  const whyNot = whyNotOnThisProcessor();
+  if (whyNot !== undefined) return whyNot;
   const missing = programs.filter((program) => !isInstalled(program));
   return missing.length === 0 ? undefined : `not installed: ${missing.join(', ')}`;
 }
@@ -128,7 +131,7 @@ function boot(folder: string, init: string, { timeoutMs, signal }: GuestOptions)
     const child = spawn('sh', ['-c', KEEPER, 'sh', folder, ...argv], {
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
-      env: { ...toolEnvironment(), TMPDIR: tmpdir() },
+      env: { ...toolEnvironment(), ...processorEnvironment(folder), TMPDIR: tmpdir() },
     });
     let console = '';
     let ended: Boot['ended'] = 'off';

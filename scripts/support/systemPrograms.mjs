@@ -1,5 +1,5 @@
 /** The system's programs that Junction and its lab use, and how to get them. */
-import { accessSync, constants, existsSync } from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Failure, runQuietly } from './run.mjs';
 import { isUnpacked, unpack, unpackedFolder } from './unpacked.mjs';
@@ -13,7 +13,8 @@ const PACKAGES = {
 };
 
 /** Debian has User-mode Linux for x64 alone; elsewhere the demo and the tests say so. */
-const GUEST_PACKAGES = process.arch === 'x64' ? { 'user-mode-linux': ['linux.uml'] } : {};
+const GUEST_PACKAGES =
+  process.arch === 'x64' ? { 'user-mode-linux': ['linux.uml'], ...(hasAmx() ? { tcc: ['tcc'] } : {}) } : {};
 
 /** For the page. Fonts come with it: what it needs to find them depends on some. */
 const BROWSER_PACKAGES = { chromium: ['chromium'] };
@@ -69,6 +70,7 @@ const SHIP_PACKAGES = {
 /** What a package is installed for. */
 const REASONS = {
   'user-mode-linux': 'a kernel with IPVS, which is booted for IPVS mode (41 MB to fetch, 116 MB on disk)',
+  tcc: 'helps that kernel to boot on a processor with AMX',
   chromium: 'shows the page (104 MB to fetch, 350 MB on disk)',
   iptables: 'iptables mode writes rules with it',
   iproute2: 'makes the links and addresses of test networks',
@@ -165,6 +167,11 @@ export async function install(packages, purpose, say) {
   }
   const still = missingPackages(purpose);
   if (still.length > 0) throw new Failure(`after installing, ${still.join(', ')} are still incomplete`);
+}
+
+/** See `lab/guest/processorState.ts`. */
+function hasAmx() {
+  return existsSync('/proc/cpuinfo') && /\bamx_tile\b/.test(readFileSync('/proc/cpuinfo', 'utf8'));
 }
 
 /** A program by its name, or a file by its path. */
