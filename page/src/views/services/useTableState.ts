@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { go, replaceSoon } from '../../route.ts';
 import { parseTableState, printTableState, type TableState } from './viewState.ts';
 
@@ -8,7 +8,8 @@ type Choose = (state: TableState, how: 'push' | 'soon') => void;
 export function useTableState(query: URLSearchParams): readonly [TableState, Choose] {
   const [state, setState] = useState(() => parseTableState(query));
   const address = useRef(printTableState(state));
-  useEffect(() => {
+  // Before the next key: what it chooses is not taken back by the address of the choice before it.
+  useLayoutEffect(() => {
     const next = parseTableState(query);
     const text = printTableState(next);
     if (text === address.current) return;
