@@ -21,7 +21,7 @@ test('JSON names each chain and rule', async () => {
 });
 
 describe('of one mode', () => {
-  const OURS = ['junction', 'junction-backstop', 'junction-trial'];
+  const OURS = ['junction-a', 'junction-b', 'junction', 'junction-backstop', 'junction-trial'];
 
   test.each([
     ['all', undefined, [...OURS, 'kube-proxy'], true],

@@ -1,11 +1,11 @@
 /** Finds and removes whole tables that an nftables mode left, ours or kube-proxy's, from nothing but the kernel's state. */
 import { constants } from 'node:os';
-import { BACKSTOP_TABLE, TABLE } from './rules/names.ts';
+import { BACKSTOP_TABLE, isOurTable, OUR_TABLES } from './rules/names.ts';
 import { NFT_FAMILY } from './rules/print.ts';
 import { JunctionError } from '../../errors.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
-import type { NetlinkChannel, TransactionChannel } from '../../netlink/channel.ts';
-import { decodeTable, getTables } from '../../netlink/nftables/objects.ts';
+import { messagesOf, type NetlinkChannel, type TransactionChannel } from '../../netlink/channel.ts';
+import { decodeChain, decodeTable, getChains, getTables } from '../../netlink/nftables/objects.ts';
 import { transaction } from '../../netlink/nftables/transaction.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import type { Log } from '../../log/log.ts';
@@ -16,7 +16,7 @@ export const KUBE_PROXY_TABLE = 'kube-proxy';
 export const TRIAL_TABLE = 'junction-trial';
 /** The kernel deletes it with its socket. */
 export const OWNED_TRIAL_TABLE = 'junction-trial-owned';
-export const OWN_TABLES: readonly string[] = [TABLE, BACKSTOP_TABLE, TRIAL_TABLE];
+export const OWN_TABLES: readonly string[] = [...OUR_TABLES, TRIAL_TABLE];
 export const EVERY_TABLE: readonly string[] = [...OWN_TABLES, KUBE_PROXY_TABLE];
 
 export interface StaleTable {
@@ -29,7 +29,7 @@ export interface StaleTable {
 interface FoundTables {
   /** Those that no running process owns: an owned one is deleted with its process. */
   readonly stale: readonly StaleTable[];
-  /** A Junction owns a backstop, so it runs. */
+  /** A Junction owns one of its tables, so it runs. */
   readonly isJunctionRunning: boolean;
 }
 
@@ -48,11 +48,19 @@ export async function findTables(
     if (reply?.kind !== 'answered') continue; // a kernel without nftables has no tables
     for (const { payload } of reply.messages) {
       const { name, objects, owner } = decodeTable(payload);
-      if (owner !== undefined) isJunctionRunning ||= name === BACKSTOP_TABLE;
+      if (owner !== undefined) isJunctionRunning ||= isOurTable(name);
       else if (names.includes(name)) stale.push({ family, table: name, objects });
     }
   }
   return { stale, isJunctionRunning };
+}
+
+/** The name of our table that is in force: its base chains are hooked. `undefined`: none is. */
+export async function findTable(channel: NetlinkChannel, family: Family): Promise<string | undefined> {
+  const [reply] = await channel.dumpAll([getChains(NFT_FAMILY[family])]);
+  return messagesOf(reply, 'the chains of nftables')
+    .map(({ payload }) => decodeChain(payload))
+    .find(({ table, isBase }) => isBase && table !== BACKSTOP_TABLE && isOurTable(table))?.table;
 }
 
 /** Returns why it cannot be deleted; one that another program has deleted meanwhile needs no more. */

@@ -6,9 +6,10 @@ import type { SetElement } from '../../netlink/nftables/elements.ts';
 import type { ConnectionReading } from '../../telemetry/metrics/connections.ts';
 import { forEachSliced, TimeSlice } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
+import { findTable } from './cleanup.ts';
 import { readSet } from './client.ts';
 import { slices } from './rules/committer.ts';
-import { connectionsSet, SCOPE_LIST, TABLE } from './rules/names.ts';
+import { connectionsSet, SCOPE_LIST } from './rules/names.ts';
 import { NFT_FAMILY, printElement } from './rules/print.ts';
 import type { Element, Ruleset, TableSet } from './rules/table.ts';
 import { elementReader } from './sets.ts';
@@ -29,12 +30,14 @@ export async function readConnections(
   { sets }: Ruleset,
   family: Family,
 ): Promise<readonly ConnectionReading[]> {
+  const table = await findTable(channel, family);
+  if (table === undefined) return [];
   const whole = new Set<string>();
   const result: ConnectionReading[] = [];
   const isPool = ({ name }: TableSet): boolean => !CONNECTIONS.has(name);
   const counting = sets.filter(({ counts }) => counts);
   for (const set of [...counting.filter((each) => !isPool(each)), ...counting.filter(isPool)]) {
-    const place = { family: NFT_FAMILY[family], table: TABLE, set: set.name };
+    const place = { family: NFT_FAMILY[family], table, set: set.name };
     const read = elementReader(set, family);
     const add = (element: SetElement): void => {
       const count = countOf(set, element, read(element));

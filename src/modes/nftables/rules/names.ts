@@ -2,6 +2,8 @@
 import type { Protocol } from '../../../model/objects.ts';
 
 export const TABLE = 'junction';
+/** A rebuild writes one while the other is in force. */
+const TABLE_NAMES = ['junction-a', 'junction-b'] as const;
 export const TABLE_COMMENT = 'Junction: services as data';
 /** A set without elements: the mark of a record of what was written, by the record's own letters. */
 const RECORD_SET_NAME = /^record-[A-Z2-7]{8}$/;
@@ -16,6 +18,13 @@ export function isRecordSet(name: string): boolean {
 
 /** Behind ours, and not to be changed by others. */
 export const BACKSTOP_TABLE = 'junction-backstop';
+/** Every table that Junction may have written, `junction` by 0.2.0. */
+export const OUR_TABLES: readonly string[] = [...TABLE_NAMES, TABLE, BACKSTOP_TABLE];
+
+export function isOurTable(name: string): boolean {
+  return OUR_TABLES.includes(name);
+}
+
 export const BACKSTOP_COMMENT = 'Junction: holds connections while its rules are gone';
 
 /** More than this, nft refuses to read. */
