@@ -21,7 +21,6 @@ export async function measureTools(sizes: Sizes): Promise<ToolsRun> {
     family,
     view,
     endpointComments: false,
-    filledSets: ledger.filledSets,
   });
   return {
     kind: 'tools',

@@ -111,7 +111,7 @@ export class IpvsReader implements KernelReader {
     );
     const ofServers = await this.#compareServers(plan, desired, options);
     const rules = ruleOptions(settings.masqueradeBit, settings.randomFully);
-    const compileOptions = compileOptionsOf(plan, { ...rules, filledSets: desired.filledSets });
+    const compileOptions = compileOptionsOf(plan, rules);
     return [...ofServers, ...(await tables.compare(plan, ipvsLayout, compileOptions))];
   }
 

@@ -2,7 +2,6 @@
 import type { Family } from '../../model/ip.ts';
 import { IPSET_TYPES } from '../../netlink/ipset.ts';
 import { ruleChecks } from '../iptables/prerequisites.ts';
-import { EXTENSIONS } from '../iptables/ruleTrial.ts';
 import {
   absent,
   type Check,
@@ -33,11 +32,7 @@ export async function ipvsModeChecks(
     layout: ipvsLayout,
     localhostNodePorts: false,
     counters: false,
-    // Here the rule is not one Service's: the kernel takes it with all the others, or none.
-    physdev: {
-      ...EXTENSIONS.physdevIsIn,
-      needed: 'for Services with external IPs, the first of which would keep all rules from being written',
-    },
+    physdev: undefined,
     sets: SET_IDS,
   });
   const ipvs = await moduleCheck(machine, {

@@ -37,7 +37,6 @@ export function ipvsPlanText(plan: Plan, settings: Settings): IpvsText & WholeRu
     family,
     view,
     endpointComments: false,
-    filledSets: desired.filledSets,
   });
   return { ...printDesiredState(desired, family), ...rules };
 }
@@ -72,7 +71,6 @@ export function printDesiredState(desired: DesiredState, family: Family): IpvsTe
 function* setLines(desired: DesiredState, family: Family): Generator<string> {
   for (const id of SET_IDS) {
     const size = desired.sizeOf(id);
-    if (size === 0 && 'onDemand' in IPSETS[id]) continue;
     yield createLine(id, family, size);
     yield `flush ${setName(id, family)}`;
   }

@@ -190,8 +190,7 @@ export class IpvsServers extends Reconciler<VirtualServerOptions> {
     // Rules of the iptables mode translate before IPVS sees a packet, and go on doing so until ours replace them. Then
     // everything must be here: without its address a service would be silent until the last old chain is gone.
     const bindEarly = async (): Promise<void> => void (await commit(work.takeBinds()));
-    const settings = { ...ruleOptions, filledSets: this.#desired.filledSets };
-    const rulesReport = await rules.sync(plan, ids, settings, bindEarly).catch((error: unknown) => {
+    const rulesReport = await rules.sync(plan, ids, ruleOptions, bindEarly).catch((error: unknown) => {
       refusals.throwIfOurs(); // rules cannot be written where a set is missing
       throw error;
     });

@@ -92,7 +92,7 @@ const CASES: Readonly<Record<string, readonly Row[]>> = {
       'missing kernel modules ip_set_hash_ipportnet, ip_set_bitmap_port',
     ],
     [{ modules: ['ip_set_hash_ip'] }, 'missing kernel module ip_set_hash_ip; unknown iptables match set'],
-    [{ iptables: { refuses: ['-m physdev'] } }, 'degraded iptables match physdev'],
+    [{ iptables: { refuses: ['-m physdev'] } }, ''],
     [{ iptables: { refuses: ['-m set'] } }, 'missing iptables match set'],
     [{ iptables: { lacksLibrary: ['-m ipvs'] } }, 'degraded iptables match ipvs'],
     [
@@ -266,9 +266,9 @@ test('at a start the daemon warns of what is partly there, and names everything 
     return warnings;
   };
   expect(await told({})).toEqual([]);
-  expect(await told({ iptables: { refuses: ['-m recent', '-m physdev'] } })).toEqual([
+  expect(await told({ iptables: { refuses: ['-m recent', '-m ipvs'] } })).toEqual([
     expect.objectContaining({
-      what: 'iptables match physdev',
+      what: 'iptables match ipvs',
       whatToDo: expect.stringContaining('modprobe'),
     }),
   ]);

@@ -53,8 +53,6 @@ export interface CompileOptions {
   readonly nfacct: { readonly invalidDropped: boolean; readonly localhostNodePorts: boolean };
   /** Name endpoints in comments; large clusters do without. */
   readonly endpointComments: boolean;
-  /** Sets that have entries, for the IPVS mode, whose rules match them; in a fixed order. */
-  readonly filledSets?: readonly string[];
 }
 
 /** What of them does not depend on the plan. */

@@ -6,7 +6,7 @@
  */
 import type { Ip } from '../../../model/ip.ts';
 import { type IpvsFragment, type Member, serverKey, type VirtualServer } from './compile.ts';
-import { entryKey, SET_IDS, type SetEntry, type SetId } from './sets.ts';
+import { entryKey, type SetEntry, type SetId } from './sets.ts';
 
 interface Counted<T> {
   readonly value: T;
@@ -51,11 +51,6 @@ export class DesiredState {
 
   *entriesOf(set: SetId): Generator<readonly [key: string, entry: SetEntry]> {
     for (const [key, { value }] of this.#members.get(set) ?? []) yield [key, value];
-  }
-
-  /** Which of the sets the rules have to match. */
-  get filledSets(): readonly SetId[] {
-    return SET_IDS.filter((id) => this.sizeOf(id) > 0);
   }
 
   /** Whether the device has to have it. */

@@ -26,10 +26,10 @@ export function* resyncSets(
   for (const id of SET_IDS) {
     const set = setName(id, family);
     const existing = state.sets.get(set);
-    const { type, ...rest } = IPSETS[id];
+    const { type } = IPSETS[id];
     if (existing && existing.type !== type) throw wrongType(set, existing.type, type);
     if (existing) capacities.set(id, existing.capacity);
-    else if (!('onDemand' in rest)) {
+    else {
       const capacity = capacityFor(desired.sizeOf(id));
       capacities.set(id, capacity);
       changeset.prepare.push(create(id, family, capacity));

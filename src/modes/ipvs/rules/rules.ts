@@ -2,9 +2,12 @@
  * The iptables part of the IPVS mode: a few chains that match sets. They masquerade, and keep out what may not come in;
  * where a packet goes is IPVS's business. `docs/ipvs.md` draws them.
  *
- * Rules on empty sets are left out, as in kube-proxy, whose rules these are but for those that name KUBE-NO-LOCAL…
+ * The rules are kube-proxy's, with three differences. kube-proxy leaves out a rule while its set is empty; here all are
+ * always there, so that a Service with the first or last entry of a set changes the set and no rule. KUBE-NO-LOCAL and
+ * KUBE-NO-LOCAL-OUTSIDE are added. An external IP is accepted by one rule: addresses of these sets are always local, so
+ * kube-proxy's second rule never decides anything, and its match physdev loads br_netfilter.
  */
-import { LOOPBACK_RANGE } from '../../../model/ip.ts';
+import { type Family, LOOPBACK_RANGE } from '../../../model/ip.ts';
 import { PROTOCOLS } from '../../../model/objects.ts';
 import type { Frontend, ServicePortPlan } from '../../../plan/types.ts';
 import {
@@ -29,7 +32,7 @@ import { NODE_PORT_SETS } from './compile.ts';
 import { type SetId, IPSETS, setName } from './sets.ts';
 
 /** What the rules depend on besides the plan and the sets. */
-export type IpvsRuleOptions = Omit<CompileOptions, 'family' | 'view' | 'endpointComments' | 'filledSets'>;
+export type IpvsRuleOptions = Omit<CompileOptions, 'family' | 'view' | 'endpointComments'>;
 
 export function ruleOptions(masqueradeBit: number, randomFully: boolean): IpvsRuleOptions {
   return {
@@ -61,18 +64,18 @@ export const ipvsLayout: Layout = {
 };
 
 function base(options: CompileOptions): BaseFragment {
-  const sets = new Sets(options);
+  const sets = new Sets(options.family);
   return {
     chains: [
       ownChain('nat', CHAINS.services, servicesRules(options, sets)),
       ownChain('nat', CHAINS.postrouting, [
-        ...sets.whereFilled('loopBack', DIALLED_FROM, { kind: 'masquerade', randomFully: false }),
+        sets.commented('loopBack', DIALLED_FROM, { kind: 'masquerade', randomFully: false }),
         ...masqueradeMarked(options),
       ]),
       ownChain('nat', IPVS_CHAINS.nodePort, nodePortRules(sets)),
       ownChain('nat', IPVS_CHAINS.loadBalancer, [
-        ...sets.whereFilled('loadBalancerLocal', DIALLED, target.masquerade, match.fromLocal),
-        ...sets.whereFilled('loadBalancerLocal', DIALLED, target.return),
+        sets.commented('loadBalancerLocal', DIALLED, target.masquerade, match.fromLocal),
+        sets.commented('loadBalancerLocal', DIALLED, target.return),
         rule([], target.masquerade),
       ]),
       markMasquerade(options.masqueradeMark),
@@ -82,11 +85,11 @@ function base(options: CompileOptions): BaseFragment {
       ]),
       ownChain('filter', CHAINS.proxyFirewall, [
         ...noLocalRules(options, sets),
-        ...sets.whereFilled('loadBalancerFirewall', DIALLED, target.jump(IPVS_CHAINS.sourceRanges)),
+        sets.commented('loadBalancerFirewall', DIALLED, target.jump(IPVS_CHAINS.sourceRanges)),
       ]),
       ownChain('filter', IPVS_CHAINS.sourceRanges, [
-        ...sets.whereFilled('loadBalancerSourceCidr', DIALLED_FROM, target.return),
-        ...sets.whereFilled('loadBalancerSourceIP', DIALLED_FROM, target.return),
+        sets.commented('loadBalancerSourceCidr', DIALLED_FROM, target.return),
+        sets.commented('loadBalancerSourceIP', DIALLED_FROM, target.return),
         rule([], target.drop),
       ]),
       ownChain('filter', IPVS_CHAINS.ipvsFilter, accessRules(sets)),
@@ -100,18 +103,16 @@ type Side = 'src' | 'dst';
 const DIALLED: readonly Side[] = ['dst', 'dst'];
 const DIALLED_FROM: readonly Side[] = ['dst', 'dst', 'src'];
 
-/** Words for rules that match one of the sets. */
+/** Rules that match one of the sets. */
 class Sets {
-  readonly #options: CompileOptions;
-  readonly #filled: ReadonlySet<string>;
+  readonly #family: Family;
 
-  constructor(options: CompileOptions) {
-    this.#options = options;
-    this.#filled = new Set(options.filledSets ?? []);
+  constructor(family: Family) {
+    this.#family = family;
   }
 
   match(id: SetId, sides: readonly Side[]): Match {
-    return { kind: 'set', name: setName(id, this.#options.family), sides };
+    return { kind: 'set', name: setName(id, this.#family), sides };
   }
 
   plain(id: SetId, sides: readonly Side[], to: Target): Rule {
@@ -121,45 +122,30 @@ class Sets {
   commented(id: SetId, sides: readonly Side[], to: Target, ...more: readonly Match[]): Rule {
     return rule([match.comment(IPSETS[id].comment), this.match(id, sides), ...more], to);
   }
-
-  isFilled(id: SetId): boolean {
-    return this.#filled.has(id);
-  }
-
-  whereFilled(id: SetId, sides: readonly Side[], to: Target, ...more: readonly Match[]): readonly Rule[] {
-    return this.isFilled(id) ? [this.commented(id, sides, to, ...more)] : [];
-  }
 }
 
 function servicesRules(options: CompileOptions, sets: Sets): readonly Rule[] {
-  const fromOutside: readonly Match[] = [{ kind: 'physdevIsIn', not: true }, match.notFromLocal];
-  const external = (id: SetId): readonly Rule[] => [
-    ...sets.whereFilled(id, DIALLED, target.accept, ...fromOutside),
-    ...sets.whereFilled(id, DIALLED, target.accept, match.toLocal),
-  ];
   return [
     rule([match.source(LOOPBACK_RANGE[options.family])], target.return),
-    ...sets.whereFilled('loadBalancer', DIALLED, target.jump(IPVS_CHAINS.loadBalancer)),
-    ...clusterIPRules(options, sets),
-    ...sets.whereFilled('externalIP', DIALLED, target.masquerade),
-    ...external('externalIP'),
+    sets.commented('loadBalancer', DIALLED, target.jump(IPVS_CHAINS.loadBalancer)),
+    clusterIPRule(options, sets),
+    sets.commented('externalIP', DIALLED, target.masquerade),
+    sets.commented('externalIP', DIALLED, target.accept, match.toLocal),
     // What the node dials itself has the dialled address as its source, at which nobody else could answer it.
-    ...sets.whereFilled('externalIPLocal', DIALLED, target.masquerade, match.fromLocal),
-    ...external('externalIPLocal'),
+    sets.commented('externalIPLocal', DIALLED, target.masquerade, match.fromLocal),
+    sets.commented('externalIPLocal', DIALLED, target.accept, match.toLocal),
     rule([match.toLocal], target.jump(IPVS_CHAINS.nodePort)),
-    ...(['clusterIP', 'loadBalancer'] as const)
-      .filter((id) => sets.isFilled(id))
-      .map((id) => sets.plain(id, DIALLED, target.accept)),
+    sets.plain('clusterIP', DIALLED, target.accept),
+    sets.plain('loadBalancer', DIALLED, target.accept),
   ];
 }
 
-function clusterIPRules({ view }: CompileOptions, sets: Sets): readonly Rule[] {
-  if (!sets.isFilled('clusterIP')) return [];
-  if (view.masqueradeAll) return [sets.commented('clusterIP', DIALLED, target.masquerade)];
+function clusterIPRule({ view }: CompileOptions, sets: Sets): Rule {
+  if (view.masqueradeAll) return sets.commented('clusterIP', DIALLED, target.masquerade);
   const others = podMatch(view.localDetector, 'others');
-  if (others) return [sets.commented('clusterIP', DIALLED, target.masquerade, others)];
+  if (others) return sets.commented('clusterIP', DIALLED, target.masquerade, others);
   // Pods cannot be told apart; but what comes from a service address is the node's own.
-  return [sets.commented('clusterIP', ['src', 'dst'], target.masquerade)];
+  return sets.commented('clusterIP', ['src', 'dst'], target.masquerade);
 }
 
 function nodePortRules(sets: Sets): readonly Rule[] {
@@ -169,8 +155,8 @@ function nodePortRules(sets: Sets): readonly Rule[] {
     const is: Match = { kind: 'protocol', protocol: ruleProtocol(protocol), bare: true };
     const first = ({ matches, target: to }: Rule): Rule => rule([is, ...matches], to);
     return [
-      ...sets.whereFilled(local, sides, target.return).map(first),
-      ...sets.whereFilled(all, sides, target.masquerade).map(first),
+      first(sets.commented(local, sides, target.return)),
+      first(sets.commented(all, sides, target.masquerade)),
     ];
   });
 }
@@ -179,8 +165,8 @@ function nodePortRules(sets: Sets): readonly Rule[] {
 function noLocalRules({ view }: CompileOptions, sets: Sets): readonly Rule[] {
   const others = [podMatch(view.localDetector, 'others')].flatMap((one) => one ?? []);
   return [
-    ...sets.whereFilled('noLocal', DIALLED, target.drop),
-    ...sets.whereFilled('noLocalOutside', DIALLED, target.drop, ...others, match.notFromLocal),
+    sets.commented('noLocal', DIALLED, target.drop),
+    sets.commented('noLocalOutside', DIALLED, target.drop, ...others, match.notFromLocal),
   ];
 }
 

@@ -23,8 +23,6 @@ interface SetInfo {
   readonly type: SetType;
   /** Stands in the rules that match it. */
   readonly comment: string;
-  /** Made when the first entry is; the others are always there, as operators know them from kube-proxy. */
-  readonly onDemand?: true;
 }
 
 export const IPSETS = {
@@ -114,13 +112,11 @@ export const IPSETS = {
     name: 'KUBE-NO-LOCAL',
     type: 'hash:ip,port',
     comment: 'Kubernetes service ip + port without local endpoints',
-    onDemand: true,
   },
   noLocalOutside: {
     name: 'KUBE-NO-LOCAL-OUTSIDE',
     type: 'hash:ip,port',
     comment: 'Kubernetes service ip + port without local endpoints for clients outside',
-    onDemand: true,
   },
 } as const satisfies Readonly<Record<string, SetInfo>>;
 

@@ -1,7 +1,6 @@
 /** What there is and what is sent, as `ipset save`, `ipvsadm -Sn` and `ip` would write it. */
 import type { ServerKey } from '../../../../src/modes/ipvs/rules/compile.ts';
 import type { ServerAttributes } from '../../../../src/modes/ipvs/rules/client.ts';
-import { IPSETS, SET_IDS, setName } from '../../../../src/modes/ipvs/rules/sets.ts';
 import { hostPort } from '../../../../src/model/ip.ts';
 
 const OPTIONS = { TCP: '-t', UDP: '-u', SCTP: '--sctp-service' } as const;
@@ -42,16 +41,8 @@ interface World {
   readonly device: { readonly addresses: ReadonlySet<string> } | undefined;
 }
 
-/** Made when they are needed; an empty one is as good as none. */
-const ON_DEMAND: ReadonlySet<string> = new Set(
-  SET_IDS.flatMap((id) => ('onDemand' in IPSETS[id] ? [setName(id, 'IPv4'), setName(id, 'IPv6')] : [])),
-);
-
 export function printSets({ sets }: Pick<World, 'sets'>): readonly string[] {
-  return [...sets]
-    .filter(([name, { entries }]) => entries.size > 0 || !ON_DEMAND.has(name))
-    .map(([name, { type }]) => `create ${name} ${type}`)
-    .sort();
+  return [...sets].map(([name, { type }]) => `create ${name} ${type}`).sort();
 }
 
 /** Every entry, server, destination and address, in one order whatever the way to it. */

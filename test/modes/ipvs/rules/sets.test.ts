@@ -32,7 +32,3 @@ test('names and types of the sets', () => {
       .map((line) => line.trim().replaceAll(/\s+/g, ' ')),
   );
 });
-
-test('those that kube-proxy has not are made on demand', () => {
-  expect(SET_IDS.filter((id) => 'onDemand' in IPSETS[id])).toEqual(['noLocal', 'noLocalOutside']);
-});
