@@ -1,6 +1,6 @@
 // Checks nothing, bundles everything: dist/junction.js (the command line; what only some commands need is in dist/junction/,
 // and loaded when it is needed), dist/demo.js and dist/demo-options.js (npm start),
-// dist/lab-agent.js (the program inside each host of the lab), dist/netlink-worker.js (the thread that owns sockets),
+// dist/lab-agent.js (the program inside each host of the lab),
 // dist/bench.js, dist/privileges.js (for the scripts), and dist/page/ (what the browser loads).
 import { existsSync } from 'node:fs';
 import { readdir, rename, rm, writeFile } from 'node:fs/promises';
@@ -50,7 +50,7 @@ try {
     chunkNames: 'junction/[name]-[hash]',
     // yaml and undici are 200 files, which takes longer to find and read than to run.
     packages: 'bundle',
-    external: ['koffi', 'esbuild'],
+    external: ['koffi'],
     banner: { js: REQUIRE },
     plugins: [NODE_MODULES_BY_NAME, UNDICI_CONNECTIONS],
   });
@@ -61,7 +61,6 @@ try {
       demo: 'lab/demo/main.ts',
       'demo-options': 'lab/demo/options.ts',
       'lab-agent': 'lab/agent/main.ts',
-      'netlink-worker': 'src/netlink/worker/main.ts',
       privileges: 'lab/privileges.ts',
       bench: 'bench/main.ts',
       'bench-iptables-node': 'bench/iptablesNode.ts',

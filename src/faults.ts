@@ -13,8 +13,6 @@ export const FAULTS = [
   'netlink_overrun',
   /** A netlink message that another process sent, and not the kernel; it was dropped. */
   'netlink_not_from_kernel',
-  /** The netlink thread ended with an uncaught error, and was replaced. */
-  'netlink_thread_crashed',
   /** A line of the log that could not be written: its reader stopped reading, or the disk is full. */
   'log_line_lost',
 ] as const;

@@ -1,9 +1,7 @@
 /**
  * The real program with a bad way to the kernel: now and then a transaction is refused, or its answer is lost after it
- * was done, or the kernel cannot be read. SIGPWR ends the thread that speaks netlink. SIGUSR2 puts an end to all of it.
+ * was done, or the kernel cannot be read. SIGUSR2 puts an end to all of it.
  */
-import { createRequire, syncBuiltinESMExports } from 'node:module';
-import type { Worker } from 'node:worker_threads';
 import { constants } from 'node:os';
 import { IptablesClient } from '../../src/modes/iptables/client.ts';
 import { NetlinkNftClient } from '../../src/modes/nftables/client.ts';
@@ -96,22 +94,5 @@ client.readSave = async function (table, options, take) {
   }
   return readSave.call(this, table, options, take);
 };
-
-const workers = new Set<Worker>();
-const threads = createRequire(import.meta.url)('node:worker_threads') as { Worker: typeof Worker };
-threads.Worker = class extends threads.Worker {
-  constructor(...args: ConstructorParameters<typeof Worker>) {
-    super(...args);
-    workers.add(this);
-    this.once('exit', () => workers.delete(this));
-  }
-};
-syncBuiltinESMExports();
-process.on('SIGPWR', () => {
-  const [first] = workers;
-  if (!first || isCalm) return;
-  tell('thread ended');
-  void first.terminate();
-});
 
 await import('../../src/cli/bin.ts');

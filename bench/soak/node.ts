@@ -114,11 +114,6 @@ export class SoakNode {
     await exited;
   }
 
-  /** It loses the thread that speaks netlink, and all that is the thread's own. */
-  endThread(): void {
-    this.#child?.kill('SIGPWR');
-  }
-
   /** Until all rules are there: what happens by then would be the second of two things at once. */
   async whole(): Promise<void> {
     await eventually(

@@ -10,7 +10,7 @@ export function printReport(report: SoakReport): string {
   const lines = [
     `${report.mode}, ${seconds} s, seed ${seed}: ${held(report) ? 'it held' : 'it did not hold'}`,
     `  changes of services       ${changes}, in ${count('Synced rules')} syncs; ${count('Sync failed')} syncs failed and were repeated`,
-    `  faults on our own way     ${count('refused')} transactions refused, ${count('answer lost')} answers lost, ${count('unreadable')} readings failed, ${count('thread ended')} netlink threads ended`,
+    `  faults on our own way     ${count('refused')} transactions refused, ${count('answer lost')} answers lost, ${count('unreadable')} readings failed`,
     `  restarts                  ${starts.killed} after kill -9, ${starts.stopped} after SIGTERM; ${count('start failed')} starts ended by themselves and were repeated`,
     `  a family began            ${count('Started from the record')} times with the record of what was written, ${count('Reading back what is in the kernel')} times with a look at everything`,
     `  changes by others         ${[...tamperings].map(([name, times]) => `${name} ${times}`).join(', ')}`,

@@ -60,7 +60,6 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
 
 /** One in so many finds nobody at home. */
 const DEAD = 10;
-const THREAD_PAUSE_MS = 1000;
 /** Without faults and changes, everything is right by then, on a busy machine too. */
 const SETTLE_MS = 60_000;
 
@@ -136,9 +135,8 @@ class Soak {
     while (performance.now() < until) {
       await sleep(100 + this.#draw(900));
       await this.#node.whole();
-      const choice = this.#draw(8);
+      const choice = this.#draw(7);
       if (choice < 2) await this.#restart();
-      else if (choice === 2) await this.#endThread();
       else await this.#tamper();
       if (performance.now() - told < 10_000) continue;
       told = performance.now();
@@ -153,12 +151,6 @@ class Soak {
     await this.#node.end(signal);
     await sleep(this.#draw(400));
     await this.#node.start(this.#options.programs.faulty);
-  }
-
-  async #endThread(): Promise<void> {
-    this.#node.endThread();
-    // The next one is not begun sooner after this one.
-    await sleep(THREAD_PAUSE_MS);
   }
 
   async #tamper(): Promise<void> {

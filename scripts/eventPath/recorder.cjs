@@ -1,10 +1,7 @@
-// Loaded into Junction with --require, and by itself into Junction's threads. Prints the functions that ran, by source file: in the main thread at every
-// second SIGUSR2 those since the one before, in other threads while the file EVENT_PATH_RECORDING exists.
-const { existsSync, readFileSync, writeSync } = require('node:fs');
+// Loaded into Junction with --require. Prints the functions that ran, by source file: at every second SIGUSR2 those since the one before.
+const { readFileSync, writeSync } = require('node:fs');
 const { Session } = require('node:inspector');
-const { syncBuiltinESMExports } = require('node:module');
 const { fileURLToPath } = require('node:url');
-const threads = require('node:worker_threads');
 
 const session = new Session();
 session.connect();
@@ -39,26 +36,9 @@ function ranIn(url, functions) {
     .filter(({ file }) => file !== undefined);
 }
 
-if (threads.isMainThread) {
-  let isRecording = false;
-  process.on('SIGUSR2', () => {
-    const ran = take();
-    if (isRecording) print(ran);
-    isRecording = !isRecording;
-  });
-  const { Worker } = threads;
-  threads.Worker = class extends Worker {
-    constructor(program, options) {
-      super(program, { ...options, execArgv: ['--require', __filename] });
-    }
-  };
-} else {
-  // The netlink thread has no event loop: it asks for work, does it, and asks again. What ran in between is printed then.
-  const { receiveMessageOnPort } = threads;
-  threads.receiveMessageOnPort = (port) => {
-    const ran = take();
-    if (existsSync(process.env.EVENT_PATH_RECORDING)) print(ran);
-    return receiveMessageOnPort(port);
-  };
-}
-syncBuiltinESMExports();
+let isRecording = false;
+process.on('SIGUSR2', () => {
+  const ran = take();
+  if (isRecording) print(ran);
+  isRecording = !isRecording;
+});

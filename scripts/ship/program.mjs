@@ -103,8 +103,6 @@ async function bundle({ build }, scratch, outdir, packages) {
     platform: 'node',
     target: 'node20',
     format: 'esm',
-    // It compiles the source of the netlink thread where that is not built.
-    external: ['esbuild'],
     banner: { js: COMMONJS },
     plugins: [KOFFI, NODE_MODULES_BY_NAME, UNDICI_CONNECTIONS],
     legalComments: 'none',
@@ -120,7 +118,7 @@ async function bundle({ build }, scratch, outdir, packages) {
   });
   await build({
     ...common,
-    entryPoints: { 'kubectl-junction': 'src/kubectl/bin.ts', 'netlink-worker': 'src/netlink/worker/main.ts' },
+    entryPoints: { 'kubectl-junction': 'src/kubectl/bin.ts' },
   });
   for (const name of readdirSync(outdir, { recursive: true, encoding: 'utf8' }).filter((each) =>
     each.endsWith('.js'),

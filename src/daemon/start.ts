@@ -20,9 +20,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   limitMemory();
   limitInlining();
   const endFaults = onFault((fault, detail) => {
-    if (fault === 'netlink_thread_crashed')
-      log.error('Netlink thread ended with an uncaught error, and was replaced', { detail });
-    else if (fault.startsWith('netlink_')) log.verbose(2, 'Netlink messages are lost', { fault, detail });
+    if (fault.startsWith('netlink_')) log.verbose(2, 'Netlink messages are lost', { fault, detail });
   });
   log.info('Version info', { version: `v${VERSION}`, node: process.version });
   log.info('Starting Junction', {

@@ -47,7 +47,7 @@ export interface ModeFamily {
   readonly verification: Verification;
   /** Reads the kernel for questions. */
   readonly kernel?: KernelReader;
-  /** The kernel's flows, read and deleted in the thread that owns the sockets. */
+  /** The kernel's flows. */
   readonly flows: FlowTable;
   /** The node's own addresses. */
   localIps(): readonly Ip[];

@@ -1,22 +1,24 @@
 /**
- * One protocol's way to the kernel, whatever thread its socket lives in. Messages are written and read here; what is
- * sent is bytes. Long work is cut into pieces, between which this thread does other things, and of which a few are on
- * their way at any time.
+ * One protocol's way to the kernel: messages are written, sent and read here. Long work is cut into pieces, between which
+ * this thread does other things.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { JunctionError } from '../errors.ts';
 import { type Change, type ChangeOutcome, changeJob } from './batch.ts';
 import { type Message, MessageWriter, NLM_F_DUMP, decodeMessages, malformedMessage } from './codec.ts';
+import { exchange } from './exchange.ts';
 import { type ChainsReply, type RulesReply, chainsJob, digestJob } from './nftables/digestJob.ts';
 import type { ElementList } from './nftables/elementList.ts';
 import type { CommitReply, NetlinkTransaction } from './nftables/transaction.ts';
+import { type DatagramPort, KernelPort } from './port.ts';
+import { reducerOf } from './reduction.ts';
 import {
   type Job,
   type NetlinkRefusal,
   type NetlinkReply,
   type NetlinkRequest,
   type NetlinkEnd,
-  NetlinkSocket,
+  type NetlinkSocket,
   ReplyReader,
   Sequence,
   requestJob,
@@ -24,14 +26,12 @@ import {
 } from './socket.ts';
 import {
   type ChainQuestionList,
-  type ChainQuestions,
   type ComparedChain,
   compareChains,
   readCompared,
 } from './worker/compareRules.ts';
-import { type Differing, type Lookup, lookUpAll, readDiffering } from './worker/lookUp.ts';
+import { type Differing, lookUpAll, readDiffering } from './worker/lookUp.ts';
 import { type ScanFilter, scanTable } from './worker/scan.ts';
-import { runToEnd } from '../time/timeSlice.ts';
 
 export interface NetlinkChannel {
   /** Outcomes in the order of the changes; one that is refused stops none of the others. */
@@ -89,48 +89,35 @@ export interface RulesChannel extends TransactionChannel {
 
 export type DumpReply = { readonly kind: 'answered'; readonly messages: readonly Message[] } | NetlinkRefusal;
 
-/** Sends the bytes, and gives the answers away while they come. Resolves when all have come. */
-type Perform = (job: Job<unknown>) => Promise<void>;
+/** What a socket is for. Neither a commit nor a short question waits for a dump, and dumps do not share a buffer with them. */
+export type Purpose = 'commit' | 'request' | 'dump';
 
-/** What the thread that owns the sockets does with answers, so that fewer of them have to be passed on. */
-interface ReducedJobs {
-  lookUp(lookups: readonly Lookup[]): Promise<Uint8Array>;
-  compare(questions: ChainQuestions): Promise<Uint8Array>;
-  /** Returns how many objects the filter looked at. */
-  scan(
-    request: Uint8Array,
-    filter: ScanFilter | undefined,
-    take: (bytes: Uint8Array) => void,
-  ): Promise<number>;
-}
+/** Gives sockets to one user at a time, in the order in which they ask. */
+type Use = <T>(purpose: Purpose, work: (port: DatagramPort) => Promise<T>) => Promise<T>;
 
 /** Writing so many changes or requests takes a few milliseconds. */
 const CHANGES_PER_PIECE = 512;
 const REQUESTS_PER_PIECE = 256;
-/** Enough that the worker always has the next one, and few enough to stop soon after a failure. */
-const PIECES_UNDER_WAY = 4;
 /** Only a runaway program changes a table faster than it can be read. */
 const READINGS = 10;
 
 export class JobChannel implements RulesChannel {
-  readonly #perform: Perform;
-  readonly #reduced: ReducedJobs;
+  readonly #use: Use;
   readonly #sequence: Sequence;
   #committed = 0;
 
-  constructor(perform: Perform, reduced: ReducedJobs, sequence = new Sequence()) {
-    this.#perform = perform;
-    this.#reduced = reduced;
+  constructor(use: Use, sequence = new Sequence()) {
+    this.#use = use;
     this.#sequence = sequence;
   }
 
   async apply(changes: readonly Change[]): Promise<readonly ChangeOutcome[]> {
-    return this.#inPieces(changes, CHANGES_PER_PIECE, changeJob);
+    return this.#inPieces('request', changes, CHANGES_PER_PIECE, changeJob);
   }
 
   async commit(transaction: NetlinkTransaction): Promise<CommitReply> {
     const job = transaction(this.#sequence);
-    const reply = await this.#do(job);
+    const reply = await this.#do('commit', job);
     if (reply.state === 'done' && job.exchanges.length > 0) {
       this.#committed++;
       committedByAll++;
@@ -143,32 +130,33 @@ export class JobChannel implements RulesChannel {
   }
 
   async request(request: NetlinkRequest): Promise<NetlinkReply> {
-    const [reply] = await this.#do(requestJob([request], this.#sequence));
+    const [reply] = await this.#do('request', requestJob([request], this.#sequence));
     if (!reply) throw malformedMessage('no answer');
     return reply;
   }
 
   requestAll(requests: readonly NetlinkRequest[]): Promise<readonly NetlinkReply[]> {
-    return this.#inPieces(requests, REQUESTS_PER_PIECE, requestJob);
+    return this.#inPieces('request', requests, REQUESTS_PER_PIECE, requestJob);
   }
 
   async dumpAll(requests: readonly NetlinkRequest[]): Promise<readonly DumpReply[]> {
     return readUntilStable(requests.map(asDump), 'the table', async (left) => {
-      const replies = await this.#inPieces(left, REQUESTS_PER_PIECE, requestJob);
+      const replies = await this.#inPieces('dump', left, REQUESTS_PER_PIECE, requestJob);
       return replies.map((reply) => (reply.kind === 'answered' && reply.interrupted ? undefined : reply));
     });
   }
 
   digestRules(requests: readonly NetlinkRequest[]): Promise<readonly RulesReply[]> {
-    return this.#inPieces(requests.map(asDump), REQUESTS_PER_PIECE, digestJob);
+    return this.#inPieces('dump', requests.map(asDump), REQUESTS_PER_PIECE, digestJob);
   }
 
   async compareChains(questions: ChainQuestionList): Promise<readonly ComparedChain[]> {
-    return readCompared(await this.#reduced.compare(questions.finish(this.#sequence)));
+    const asked = questions.finish(this.#sequence);
+    return readCompared(await this.#use('dump', (port) => compareChains(port, asked)));
   }
 
   listChains(request: NetlinkRequest): Promise<ChainsReply> {
-    return this.#do(chainsJob(asDump(request), this.#sequence));
+    return this.#do('dump', chainsJob(asDump(request), this.#sequence));
   }
 
   async lookUp(lists: readonly ElementsAt[]): Promise<readonly (readonly Differing[])[]> {
@@ -176,7 +164,8 @@ export class JobChannel implements RulesChannel {
       request: this.#write(request),
       elements: elements.finish().slice(),
     }));
-    return lookups.length === 0 ? [] : readDiffering(await this.#reduced.lookUp(lookups));
+    if (lookups.length === 0) return [];
+    return readDiffering(await this.#use('dump', (port) => lookUpAll(port, lookups)));
   }
 
   async scan(
@@ -186,11 +175,13 @@ export class JobChannel implements RulesChannel {
   ): Promise<ScanEnd> {
     const reader = new ReplyReader();
     const bytes = this.#write(asDump(request));
-    const examined = await this.#reduced.scan(bytes, filter, (part) => {
-      for (const message of decodeMessages(part)) reader.take(message);
-      const messages = reader.messages.splice(0);
-      if (messages.length > 0) take(messages);
-    });
+    const examined = await this.#use('dump', (port) =>
+      scanTable(port, bytes, filter, (part) => {
+        for (const message of decodeMessages(part)) reader.take(message);
+        const messages = reader.messages.splice(0);
+        if (messages.length > 0) take(messages);
+      }),
+    );
     if (!reader.end) throw malformedMessage('an answer without an end');
     return { ...reader.end, examined };
   }
@@ -201,30 +192,33 @@ export class JobChannel implements RulesChannel {
     return writer.finish().slice();
   }
 
-  /** Results in the order of the items. The first failure stops those that are not under way yet. */
+  /** Results in the order of the items. Others have their turn between two pieces. */
   async #inPieces<Item, Result>(
+    purpose: Purpose,
     items: readonly Item[],
     size: number,
     jobOf: (piece: readonly Item[], sequence: Sequence) => Job<readonly Result[]>,
   ): Promise<readonly Result[]> {
-    const results: Promise<readonly Result[]>[] = [];
-    try {
-      for (let from = 0; from < items.length; from += size) {
-        if (from > 0) await nextTurn();
-        await results[results.length - PIECES_UNDER_WAY];
-        const result = this.#do(jobOf(items.slice(from, from + size), this.#sequence));
-        result.catch(() => undefined); // thrown below, after those before it
-        results.push(result);
-      }
-      return (await Promise.all(results)).flat();
-    } finally {
-      await Promise.allSettled(results);
+    const results: Result[] = [];
+    for (let from = 0; from < items.length; from += size) {
+      if (from > 0) await nextTurn();
+      const job = jobOf(items.slice(from, from + size), this.#sequence);
+      for (const result of await this.#do(purpose, job)) results.push(result);
     }
+    return results;
   }
 
-  async #do<Result>(job: Job<Result>): Promise<Result> {
-    if (job.exchanges.length > 0) await this.#perform(job);
-    return job.result();
+  async #do<Result>(purpose: Purpose, job: Job<Result>): Promise<Result> {
+    const { bytes, exchanges, take, reduced, result } = job;
+    if (exchanges.length === 0) return result();
+    return this.#use(purpose, async (port) => {
+      const reducer = reduced && reducerOf(reduced.by);
+      for await (const datagram of exchange(port, bytes, exchanges))
+        if (reducer) reducer.add(datagram);
+        else take(decodeMessages(datagram));
+      if (reducer) reduced.take(reducer.finish());
+      return result();
+    });
   }
 }
 
@@ -232,32 +226,37 @@ function asDump(request: NetlinkRequest): NetlinkRequest {
   return { ...request, flags: request.flags | NLM_F_DUMP };
 }
 
-/** In the calling thread, which waits meanwhile: for tests and small tools. */
-export function directChannel(socket: NetlinkSocket): RulesChannel {
-  const reduced: ReducedJobs = {
-    lookUp: async (lookups) => socket.use((port) => lookUpAll(port, lookups)),
-    compare: async (questions) => socket.use((port) => compareChains(port, questions)),
-    scan: async (request, filter, take) => {
-      const parts: Uint8Array[] = [];
-      const steps = socket.use((port) => scanTable(port, request, filter, (bytes) => parts.push(bytes)));
-      const examined = runToEnd(steps);
-      parts.forEach(take); // who takes them may use the socket again
-      return examined;
-    },
-  };
-  return new JobChannel(async (job) => void socket.perform(job), reduced, socket.sequence);
+/** For tests and small tools, which have one socket for everything. */
+export function directChannel({ port, sequence }: Pick<NetlinkSocket, 'port' | 'sequence'>): RulesChannel {
+  return channelTo(port, sequence);
 }
 
-/** `directChannel` of a socket that is closed at the end. */
+export function channelTo(port: DatagramPort, sequence = new Sequence()): RulesChannel {
+  const turns = new Turns();
+  return new JobChannel((_, work) => turns.take(() => work(port)), sequence);
+}
+
+/** One after the other. */
+export class Turns {
+  #last: Promise<unknown> = Promise.resolve();
+
+  take<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+}
+
+/** On a socket of its own, which is closed at the end. */
 export async function withChannel<T>(
   protocol: number,
   use: (channel: RulesChannel) => Promise<T>,
 ): Promise<T> {
-  const socket = NetlinkSocket.open(protocol);
+  const port = KernelPort.open(protocol);
   try {
-    return await use(directChannel(socket));
+    return await use(channelTo(port));
   } finally {
-    socket.close();
+    port.close();
   }
 }
 

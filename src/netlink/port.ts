@@ -1,29 +1,40 @@
-/** Whole datagrams to the kernel and back. What stands in for the kernel in tests is one of these too. */
+/**
+ * Whole datagrams to the kernel and back. Calls that may take long run on libuv's pool: a large transaction, a wait for
+ * another program's, each datagram of a long dump. Where the pool is full they run in this thread, so that no sync waits
+ * for what fills it.
+ */
 import { close } from 'node:fs';
 import { constants } from 'node:os';
-import { isMainThread } from 'node:worker_threads';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { JunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
-import { errnoName, libc } from '../system/libc.ts';
+import { callInPool, errnoName, libc, poolHasRoom } from '../system/libc.ts';
 import { LITTLE_ENDIAN } from './codec.ts';
 
+/** A socket, or what stands in for the kernel in tests. */
 export interface DatagramPort {
-  /** Of one or many whole messages. The kernel has worked through them all when this returns. */
-  send(bytes: Uint8Array): void;
-  /** Waits for the next one, which is the caller's to keep. */
-  receive(): Uint8Array;
+  /** One or many whole messages. The kernel has worked through them all when this is done. */
+  send(bytes: Uint8Array): void | Promise<void>;
+  /** Waits for the next one, which is the caller's to keep. `isDump`: the kernel makes another one meanwhile. */
+  receive(isDump?: boolean): Uint8Array | Promise<Uint8Array>;
   close(): void;
 }
 
 export interface PortOptions {
   /** How long to wait for an answer. */
   readonly timeoutMs?: number;
-  /** A descriptor; when there is something to read from it, waiting ends with `PortStopped`. */
-  readonly stop?: number;
 }
 
 export function netlinkFailed(what: string, errno: number): JunctionError {
   return new JunctionError('NETLINK_FAILED', `netlink: ${what}: ${errnoName(errno)}`);
+}
+
+function timedOut(): JunctionError {
+  return new JunctionError('NETLINK_TIMED_OUT', 'netlink: no answer in time');
+}
+
+export function closedError(): JunctionError {
+  return new JunctionError('NETLINK_FAILED', 'netlink: the socket was closed');
 }
 
 /** The kernel had more to say than the socket's buffer holds. What was done is done; nobody knows what. */
@@ -31,11 +42,6 @@ export class AnswersLost extends JunctionError {
   constructor(why = 'the buffer of the socket was full: ENOBUFS') {
     super('NETLINK_FAILED', `netlink: answers were lost, because ${why}`);
   }
-}
-
-/** Nobody is interested in the answer any more. */
-export class PortStopped extends Error {
-  override readonly name = 'PortStopped';
 }
 
 const AF_NETLINK = 16;
@@ -54,17 +60,18 @@ const KERNEL_BUFFER_BYTES = 4 << 20;
 /** The kernel's own dump buffers are 32 KiB at most. */
 const RECEIVE_BYTES = 1 << 17;
 const DEFAULT_TIMEOUT_MS = 5000;
+const LONGEST_PAUSE_MS = 16;
 /** struct sockaddr_nl: family and padding, port id, groups. */
 const ADDRESS_BYTES = 12;
 const PORT_WORD = 1;
 const KERNEL_PORT = 0;
 /** So many messages of other processes are dropped in one go; then others have their turn. */
 const MOST_DROPPED = 256;
+const MOST_DRAINED = 100_000;
 
 export class KernelPort implements DatagramPort {
   readonly descriptor: number;
   readonly #timeoutMs: number;
-  readonly #stop: number | undefined;
   readonly #buffer = new Uint8Array(RECEIVE_BYTES);
   readonly #kernel = kernelAddress();
   // Kept with their views: a verification receives 80,000 times.
@@ -73,12 +80,13 @@ export class KernelPort implements DatagramPort {
   readonly #senderLength = new Uint32Array(1);
   readonly #senderLengthBytes = new Uint8Array(this.#senderLength.buffer);
   #sendBytes = KERNEL_BUFFER_BYTES;
-  #open = true;
+  #isOpen = true;
+  /** A call runs on the pool: until it returns, the number of the descriptor must not become another file's. */
+  #isBusy = false;
 
-  private constructor(descriptor: number, { timeoutMs = DEFAULT_TIMEOUT_MS, stop }: PortOptions) {
+  private constructor(descriptor: number, { timeoutMs = DEFAULT_TIMEOUT_MS }: PortOptions) {
     this.descriptor = descriptor;
     this.#timeoutMs = timeoutMs;
-    this.#stop = stop;
   }
 
   static open(protocol: number, options: PortOptions = {}): KernelPort {
@@ -123,74 +131,129 @@ export class KernelPort implements DatagramPort {
     throw netlinkFailed('cannot set a filter', libc().errno());
   }
 
-  send(bytes: Uint8Array): void {
+  /** In this thread. */
+  sendNow(bytes: Uint8Array): void {
     const { sendto, errno } = libc();
+    if (sendto(this.descriptor, bytes, bytes.length, 0, this.#kernel, this.#kernel.length) < 0)
+      throw netlinkFailed('cannot send', errno());
+  }
+
+  async send(bytes: Uint8Array): Promise<void> {
+    const { sendto } = libc();
     for (;;) {
-      const sent = sendto(this.descriptor, bytes, bytes.length, 0, this.#kernel, this.#kernel.length);
+      const sent = await this.#call(sendto, bytes, bytes.length, 0, this.#kernel, this.#kernel.length);
       if (sent === bytes.length) return;
-      const code = errno();
-      if (code === constants.errno.EMSGSIZE && this.#fit(bytes.length)) continue;
-      if (code !== constants.errno.EINTR) throw netlinkFailed('cannot send', code);
+      if (-sent === constants.errno.EMSGSIZE && this.#fit(bytes.length)) continue;
+      if (-sent !== constants.errno.EINTR) throw netlinkFailed('cannot send', -sent);
     }
   }
 
-  receive(): Uint8Array {
+  async receive(isDump = false): Promise<Uint8Array> {
     // One limit for the whole wait: what others send us must not prolong it.
     const until = performance.now() + this.#timeoutMs;
-    for (;;) {
+    for (let pauseMs = 1; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+      const datagram = isDump ? await this.#takeInPool() : this.take();
+      if (datagram) return datagram;
+      // Hardly ever: the kernel has answered a request when it was sent.
+      if (performance.now() > until) throw timedOut();
+      await sleep(pauseMs);
+      if (!this.#isOpen) throw closedError();
+    }
+  }
+
+  /** In this thread. */
+  receiveNow(): Uint8Array {
+    const until = performance.now() + this.#timeoutMs;
+    while (performance.now() < until) {
       const datagram = this.take();
       if (datagram) return datagram;
-      const waited = this.#stop === undefined ? [this.descriptor] : [this.descriptor, this.#stop];
-      const ready = poll(waited, Math.max(0, Math.ceil(until - performance.now())));
-      if (this.#stop !== undefined && ready.has(this.#stop)) throw new PortStopped();
-      if (ready.size === 0) throw new JunctionError('NETLINK_TIMED_OUT', 'netlink: no answer in time');
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
     }
+    throw timedOut();
   }
 
   /** What the kernel has sent already, if anything. */
   take(): Uint8Array | undefined {
     const { recvfrom, errno } = libc();
-    for (let dropped = 0; dropped < MOST_DROPPED; ) {
-      this.#senderLength[0] = this.#sender.length;
-      const length = recvfrom(
-        this.descriptor,
-        this.#buffer,
-        this.#buffer.length,
-        MSG_TRUNC | MSG_DONTWAIT,
-        this.#sender,
-        this.#senderLengthBytes,
-      );
-      if (length < 0) {
-        const code = errno();
-        if (code === constants.errno.EAGAIN) return undefined;
-        if (code === constants.errno.ENOBUFS) throw new AnswersLost();
-        if (code !== constants.errno.EINTR) throw netlinkFailed('cannot receive', code);
-        continue;
-      }
-      // Any process with CAP_NET_ADMIN in this network namespace may send to our socket, and what it sends looks like an
-      // answer or a notification. Only the sender's address tells the difference, and the kernel fills that in.
-      const hasAddress = (this.#senderLength[0] ?? 0) >= ADDRESS_BYTES;
-      const sender = hasAddress ? this.#senderWords[PORT_WORD] : undefined;
-      if (sender !== KERNEL_PORT) {
-        countFault('netlink_not_from_kernel', `port id ${sender ?? 'unknown'}`);
-        dropped++;
-        continue;
-      }
-      if (length > this.#buffer.length) throw new AnswersLost(`one of them has ${length} bytes`);
-      return this.#buffer.slice(0, length);
+    for (let dropped = 0; dropped < MOST_DROPPED; dropped++) {
+      const length = recvfrom(this.descriptor, ...this.#into());
+      const taken = this.#received(length < 0 ? -errno() : length);
+      if (taken !== 'again') return taken;
     }
     return undefined;
   }
 
-  /**
-   * After a transaction of nf_tables the kernel lets this wait for its clean-up, 40 ms. The main thread has it done by
-   * another; in ours, Node would warn of a descriptor that it did not open.
-   */
+  async #takeInPool(): Promise<Uint8Array | undefined> {
+    for (let dropped = 0; dropped < MOST_DROPPED; dropped++) {
+      const taken = this.#received(await this.#call(libc().recvfrom, ...this.#into()));
+      if (taken !== 'again') return taken;
+    }
+    return undefined;
+  }
+
+  /** The arguments of `recvfrom`. */
+  #into(): [Uint8Array, number, number, Uint8Array, Uint8Array] {
+    this.#senderLength[0] = this.#sender.length;
+    const flags = MSG_TRUNC | MSG_DONTWAIT;
+    return [this.#buffer, this.#buffer.length, flags, this.#sender, this.#senderLengthBytes];
+  }
+
+  #received(length: number): Uint8Array | 'again' | undefined {
+    if (length < 0) {
+      if (-length === constants.errno.EAGAIN) return undefined;
+      if (-length === constants.errno.ENOBUFS) throw new AnswersLost();
+      if (-length !== constants.errno.EINTR) throw netlinkFailed('cannot receive', -length);
+      return 'again';
+    }
+    // Any process with CAP_NET_ADMIN in this network namespace may send to our socket, and what it sends looks like an
+    // answer or a notification. Only the sender's address tells the difference, and the kernel fills that in.
+    const hasAddress = (this.#senderLength[0] ?? 0) >= ADDRESS_BYTES;
+    const sender = hasAddress ? this.#senderWords[PORT_WORD] : undefined;
+    if (sender !== KERNEL_PORT) {
+      countFault('netlink_not_from_kernel', `port id ${sender ?? 'unknown'}`);
+      return 'again';
+    }
+    if (length > this.#buffer.length) throw new AnswersLost(`one of them has ${length} bytes`);
+    return this.#buffer.slice(0, length);
+  }
+
+  /** A socket that overflowed gets nothing more until it is empty. */
+  drain(): void {
+    for (let count = 0; count < MOST_DRAINED; count++) {
+      try {
+        if (!this.take()) return;
+      } catch (error) {
+        if (!(error instanceof AnswersLost)) throw error;
+      }
+    }
+  }
+
+  /** A call under way fails when it returns. Closing is left to the pool: it took 83 ms while a large table was freed. */
   close(): void {
-    if (!this.#open) return;
-    this.#open = false;
-    if (isMainThread) close(this.descriptor, () => {});
-    else libc().close(this.descriptor);
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    if (!this.#isBusy) close(this.descriptor, () => {});
+  }
+
+  async #call<A extends readonly unknown[]>(
+    call: Parameters<typeof callInPool<[number, ...A]>>[0],
+    ...args: A
+  ): Promise<number> {
+    if (!this.#isOpen) throw closedError();
+    if (!(await poolHasRoom())) {
+      const result = call(this.descriptor, ...args);
+      return result < 0 ? -libc().errno() : result;
+    }
+    if (!this.#isOpen) throw closedError();
+    this.#isBusy = true;
+    try {
+      const result = await callInPool(call, this.descriptor, ...args);
+      if (this.#isOpen) return result;
+      throw closedError();
+    } finally {
+      this.#isBusy = false;
+      if (!this.#isOpen) close(this.descriptor, () => {});
+    }
   }
 
   /** Makes the send buffer larger for a datagram that is. Returns false when it may not, or when that was no help. */
@@ -215,9 +278,11 @@ function kernelAddress(): Uint8Array {
 
 /** asm-generic/poll.h */
 const POLLIN = 1;
+/** While the pool is full, or the kernel out of memory. */
+const POLL_PAUSE_MS = 50;
 
-/** Waits for descriptors. Returns those that have something to read or an error; none when the time is over. */
-export function poll(descriptors: readonly number[], timeoutMs: number): ReadonlySet<number> {
+/** Waits for descriptors. Returns those that have something to read or an error. */
+export async function poll(descriptors: readonly number[]): Promise<ReadonlySet<number>> {
   // struct pollfd: 32 bits of descriptor, 16 of what is asked, 16 of what is so.
   const halves = new Int16Array(descriptors.length * 4);
   const words = new Int32Array(halves.buffer);
@@ -225,11 +290,12 @@ export function poll(descriptors: readonly number[], timeoutMs: number): Readonl
     words[index * 2] = descriptor;
     halves[index * 4 + 2] = POLLIN;
   }
-  const { poll: wait, errno } = libc();
-  while (wait(new Uint8Array(halves.buffer), descriptors.length, timeoutMs) < 0) {
-    const code = errno();
-    if (code !== constants.errno.EINTR) throw netlinkFailed('cannot wait', code);
-  }
+  const bytes = new Uint8Array(halves.buffer);
+  const hasRoom = await poolHasRoom();
+  const count = hasRoom
+    ? await callInPool(libc().poll, bytes, descriptors.length, -1)
+    : libc().poll(bytes, descriptors.length, 0);
+  if (!hasRoom || count < 0) await sleep(POLL_PAUSE_MS);
   return new Set(descriptors.filter((_, index) => halves[index * 4 + 3] !== 0));
 }
 

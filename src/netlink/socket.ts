@@ -1,6 +1,6 @@
 /**
- * A netlink socket with blocking calls: the kernel answers a request before `sendto` returns, so there is nothing to
- * wait for but a long dump. It belongs to the network namespace that the calling thread is in when it is opened.
+ * Requests and their replies. The kernel answers a request before `sendto` returns, so there is nothing to wait for but a
+ * long dump. A socket belongs to the network namespace that the calling thread is in when it is opened.
  */
 import { JunctionError, isJunctionError } from '../errors.ts';
 import { errnoName } from '../system/libc.ts';
@@ -18,9 +18,9 @@ import {
   decodeMessages,
   malformedMessage,
 } from './codec.ts';
-import { type Exchange, exchange, isEnd } from './exchange.ts';
-import { type DatagramPort, KernelPort } from './port.ts';
-import { type Reduction, reducerOf } from './reduction.ts';
+import { type Exchange, endsAnswer, isEnd } from './exchange.ts';
+import { KernelPort } from './port.ts';
+import type { Reduction } from './reduction.ts';
 
 /** linux/netlink.h */
 export const NETLINK_ROUTE = 0;
@@ -70,12 +70,13 @@ export class Sequence {
   }
 }
 
+/** Waits in the calling thread: for small questions. */
 export class NetlinkSocket {
   readonly sequence = new Sequence();
-  readonly #port: DatagramPort;
+  readonly port: KernelPort;
 
-  constructor(port: DatagramPort) {
-    this.#port = port;
+  constructor(port: KernelPort) {
+    this.port = port;
   }
 
   static open(protocol: number, options: { readonly timeoutMs?: number } = {}): NetlinkSocket {
@@ -94,7 +95,7 @@ export class NetlinkSocket {
     const writer = new MessageWriter(256);
     writeRequest(writer, request, last);
     const reader = new ReplyReader();
-    for (const datagram of exchange(this.#port, writer.finish(), [{ bytes: writer.length, last }])) {
+    for (const datagram of this.#exchange(writer.finish(), [{ bytes: writer.length, last }])) {
       // Others answer a request that timed out before.
       for (const message of decodeMessages(datagram)) if (message.sequence === last) reader.take(message);
       const messages = reader.messages.splice(0);
@@ -103,22 +104,26 @@ export class NetlinkSocket {
     return reader.end ?? noEnd();
   }
 
-  perform<Result>({ bytes, exchanges, take, reduced, result }: Job<Result>): Result {
-    const reducer = reduced && reducerOf(reduced.by);
-    for (const datagram of exchange(this.#port, bytes, exchanges))
-      if (reducer) reducer.add(datagram);
-      else take(decodeMessages(datagram));
-    if (reducer) reduced.take(reducer.finish());
+  perform<Result>({ bytes, exchanges, take, result }: Job<Result>): Result {
+    for (const datagram of this.#exchange(bytes, exchanges)) take(decodeMessages(datagram));
     return result();
   }
 
-  /** For exchanges of another kind. */
-  use<Result>(exchangeWith: (port: DatagramPort) => Result): Result {
-    return exchangeWith(this.#port);
+  close(): void {
+    this.port.close();
   }
 
-  close(): void {
-    this.#port.close();
+  *#exchange(bytes: Uint8Array, exchanges: readonly Exchange[]): Generator<Uint8Array, void, undefined> {
+    let offset = 0;
+    for (const { bytes: length, last, begin } of exchanges) {
+      this.port.sendNow(bytes.subarray(offset, offset + length));
+      offset += length;
+      for (let isEnded = false; !isEnded; ) {
+        const datagram = this.port.receiveNow();
+        isEnded = endsAnswer(datagram, last, begin);
+        yield datagram;
+      }
+    }
   }
 }
 
@@ -135,7 +140,8 @@ export function requestJob(
     const last = sequence.next();
     writeRequest(writer, request, last);
     readers.set(last, new ReplyReader());
-    exchanges.push({ bytes: writer.length - start, last });
+    const isDump = (request.flags & NLM_F_DUMP) === NLM_F_DUMP;
+    exchanges.push({ bytes: writer.length - start, last, isDump });
   }
   return {
     bytes: writer.finish(),

@@ -10,7 +10,11 @@ import type { DescriptorCalls } from '../log/sink.ts';
 
 type Libc = ReturnType<typeof load>;
 type Bytes = Uint8Array;
-type Call<A extends readonly unknown[]> = (...args: A) => number;
+interface Call<A extends readonly unknown[]> {
+  (...args: A): number;
+  /** On a thread of libuv's pool. */
+  async(...args: [...A, done: (error: unknown, result: number) => void]): void;
+}
 
 /** asm-generic/socket.h, linux/socket.h, asm-generic/fcntl.h */
 export const SOL_SOCKET = 1;
@@ -78,6 +82,7 @@ function load() {
       [number, Bytes, number, number]
     >,
     close: call('int close(int fd)') as Call<[number]>,
+    getpid: call('int getpid()') as Call<[]>,
     /** An array of `struct pollfd`, so many of them. */
     poll: call('int poll(void *descriptors, unsigned long count, int timeout)') as Call<
       [Bytes, number, number]
@@ -97,6 +102,39 @@ function load() {
     /** Of the last call, to be read before any other. */
     errno: () => koffi.errno(),
   };
+}
+
+/** Returns what the call returns, or the negative error number. libuv's pool has four threads for all of the process. */
+export function callInPool<A extends readonly unknown[]>(call: Call<A>, ...args: A): Promise<number> {
+  const { errno } = libc();
+  return new Promise((resolve, reject) => {
+    call.async(...args, (error, result) => {
+      void args; // koffi does not keep the buffers that the kernel uses meanwhile
+      if (error instanceof Error) reject(error);
+      else resolve(result < 0 ? -errno() : result);
+    });
+  });
+}
+
+/** A pool that takes longer to begin is full: of reads from files that hang, say. An idle one takes 0.01 ms. */
+const FULL_AFTER_MS = 20;
+let probe: { readonly answer: Promise<boolean>; readonly since: number } | undefined;
+
+/** Whether libuv's pool has a thread to spare. */
+export async function poolHasRoom(): Promise<boolean> {
+  if (!probe) {
+    const answer = callInPool(libc().getpid).then(() => true);
+    probe = { answer, since: performance.now() };
+    void answer.finally(() => (probe = undefined));
+  }
+  const { answer, since } = probe;
+  let timer: NodeJS.Timeout | undefined;
+  const full = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, since + FULL_AFTER_MS - performance.now(), false);
+  });
+  const hasRoom = await Promise.race([answer, full]);
+  clearTimeout(timer);
+  return hasRoom;
 }
 
 /** `struct sockaddr_un`; an abstract name begins with a NUL. */

@@ -145,13 +145,13 @@ describe('the program', () => {
     await eventually('nothing is left behind', () => hung().every((pid) => groupOf(pid).length === 0));
   });
 
-  test('a netlink thread that hangs does not keep it alive', async () => {
-    const preload = `data:text/javascript,${encodeURIComponent(HUNG_THREADS)}`;
+  test('a netlink call that hangs does not keep it alive', async () => {
+    const preload = `data:text/javascript,${encodeURIComponent(HUNG_CALLS)}`;
     const running = start(
       { program: [process.execPath, '--import', preload, PROGRAM] },
       '--proxy-mode=nftables',
     );
-    await running.says('The thread hangs');
+    await running.says('The call hangs');
     running.signal('SIGTERM');
     expect(await running.ended()).toBe(1);
     expect(running.log).toMatch(
@@ -213,20 +213,23 @@ describe('the program', () => {
 });
 
 /** Every worker is ready, and hangs from then on. */
-const HUNG_THREADS = `
-import { createRequire, syncBuiltinESMExports } from 'node:module';
-const threads = createRequire('/')('node:worker_threads');
-const Real = threads.Worker;
-threads.Worker = class extends Real {
-  constructor(program, options) {
-    super(\`
-      require('node:worker_threads').parentPort.postMessage({ kind: 'ready' });
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
-    \`, { ...options, eval: true });
-    process.stderr.write('The thread hangs\\n');
-  }
+const HUNG_CALLS = `
+import { createRequire } from 'node:module';
+const koffi = createRequire(process.argv[1])('koffi');
+const { load } = koffi;
+koffi.load = (name) => {
+  const library = load(name);
+  const func = (...args) => {
+    const call = library.func(...args);
+    if (!String(args[0]).includes(' sendto(')) return call;
+    const async = () => {
+      process.stderr.write('The call hangs\\n');
+      setInterval(() => undefined, 60_000);
+    };
+    return Object.assign((...given) => call(...given), { async });
+  };
+  return { func };
 };
-syncBuiltinESMExports();
 `;
 
 /** The number of a descriptor below which so many more can be opened, once no program runs. */

@@ -3,10 +3,8 @@ import { constants } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { addAddress, getAddresses, getLink, getLinks, newLink } from '../../src/netlink/rtnetlink.ts';
 import type { Change } from '../../src/netlink/batch.ts';
-import { directChannel } from '../../src/netlink/channel.ts';
+import { type TransactionChannel, channelTo } from '../../src/netlink/channel.ts';
 import { HEADER_BYTES, type Message, NLM_F_ACK } from '../../src/netlink/codec.ts';
-import { applyChanges, readLink } from './support/readers.ts';
-import { NetlinkSocket } from '../../src/netlink/socket.ts';
 import { type Ip, parseIp } from '../../src/model/ip.ts';
 import { unhex } from '../system/support/bytes.ts';
 import {
@@ -25,47 +23,49 @@ const { EBUSY, EEXIST, ENODEV, EPERM } = constants.errno;
 
 const failure = (code: string, text: RegExp | string): unknown =>
   expect.objectContaining({ code, message: expect.stringMatching(text) as string });
-const socketTo = (script: Script): NetlinkSocket => new NetlinkSocket(new KernelPeer(script));
+const channelBy = (script: Script): TransactionChannel => channelTo(new KernelPeer(script));
 const address = (index: number): Change =>
   addAddress(1, parseIp(`10.0.${index >> 8}.${index & 255}`) ?? ('' as Ip));
 
 describe('a request', () => {
-  it('passes over answers to those before it', () => {
+  it('passes over answers to those before it', async () => {
     const earlier: Message[] = [];
-    const socket = socketTo((request) => {
+    const channel = channelBy((request) => {
       const [old] = earlier;
       earlier.push(request);
       if (!old) return ['silence'];
       return [object(old, RTM_NEWLINK, LO), ...acknowledge(old), refusal(request, ENODEV)];
     });
-    expect(() => socket.request(getLink('lo'))).toThrow(failure('NETLINK_TIMED_OUT', 'no answer in time'));
-    expect(readLink(socket, 'none0')).toBeUndefined();
+    await expect(channel.request(getLink('lo'))).rejects.toEqual(
+      failure('NETLINK_TIMED_OUT', 'no answer in time'),
+    );
+    expect(await channel.request(getLink('none0'))).toMatchObject({ kind: 'refused', name: 'ENODEV' });
   });
 
-  it('is not waited for when answers were lost, and the next one is as good as any', () => {
+  it('is not waited for when answers were lost, and the next one is as good as any', async () => {
     let isFirst = true;
-    const socket = socketTo((request) => {
+    const channel = channelBy((request) => {
       const answers: Incoming[] = isFirst ? ['ENOBUFS'] : [...acknowledge(request)];
       isFirst = false;
       return answers;
     });
-    expect(() => socket.request(newLink('a', 'dummy'))).toThrow(failure('NETLINK_FAILED', 'ENOBUFS'));
-    expect(socket.request(newLink('b', 'dummy'))).toMatchObject({ kind: 'answered' });
+    await expect(channel.request(newLink('a', 'dummy'))).rejects.toEqual(
+      failure('NETLINK_FAILED', 'ENOBUFS'),
+    );
+    expect(await channel.request(newLink('b', 'dummy'))).toMatchObject({ kind: 'answered' });
   });
 
   it.each<[string, (request: Message) => Incoming]>([
     ['of its own', (request) => object(request, RTM_NEWLINK, LO)],
     ['of others', (request) => object({ ...request, sequence: 99 }, RTM_NEWLINK, LO)],
     ['of nothing', () => new Uint8Array()],
-  ])('gives up on an answer without an end: messages %s', (_, again) => {
-    const socket = socketTo(function* (request) {
+  ])('gives up on an answer without an end: messages %s', async (_, again) => {
+    const channel = channelBy(function* (request) {
       for (;;) yield again(request);
     });
-    const readAll = (): void => {
-      const batches = socket.batches(getLink('lo'));
-      while (!batches.next().done);
-    };
-    expect(readAll).toThrow(failure('NETLINK_FAILED', 'without coming to an end'));
+    await expect(channel.request(getLink('lo'))).rejects.toEqual(
+      failure('NETLINK_FAILED', 'without coming to an end'),
+    );
   });
 });
 
@@ -74,8 +74,10 @@ describe('garbage', () => {
     ['a datagram that is too short for a header', new Uint8Array(HEADER_BYTES - 1)],
     ['a message that claims four gigabytes', unhex('ffffffff 10000000 01000000 00000000')],
     ['an acknowledgement without a number', unhex('12000000 02000000 01000000 00000000 0000')],
-  ])('%s is an error', (_, bytes) => {
-    expect(() => socketTo(() => [bytes]).request(getLink('lo'))).toThrow(failure('NETLINK_MALFORMED', ''));
+  ])('%s is an error', async (_, bytes) => {
+    await expect(channelBy(() => [bytes]).request(getLink('lo'))).rejects.toEqual(
+      failure('NETLINK_MALFORMED', ''),
+    );
   });
 });
 
@@ -91,7 +93,7 @@ describe('a dump', () => {
 
   it('is read again when it was interrupted', async () => {
     const peer = interruptedTimes(9);
-    const channel = directChannel(new NetlinkSocket(peer));
+    const channel = channelTo(peer);
     const [reply] = await channel.dumpAll([getLinks()]);
     expect(reply).toMatchObject({ kind: 'answered', messages: [{ type: RTM_NEWLINK }] });
     expect(peer.requests).toHaveLength(10);
@@ -99,7 +101,7 @@ describe('a dump', () => {
 
   it('is given up when it is interrupted ten times', async () => {
     const peer = interruptedTimes(10);
-    const channel = directChannel(new NetlinkSocket(peer));
+    const channel = channelTo(peer);
     await expect(channel.dumpAll([getLinks()])).rejects.toEqual(
       failure('NETLINK_FAILED', 'the table changed during each of 10 readings'),
     );
@@ -107,17 +109,17 @@ describe('a dump', () => {
   });
 
   it('that is refused is an answer, and so is one that fails at its end', async () => {
-    const busy = directChannel(socketTo((request) => [refusal(request, EBUSY)]));
+    const busy = channelBy((request) => [refusal(request, EBUSY)]);
     expect(await busy.dumpAll([getLinks(), getAddresses()])).toEqual([
       { kind: 'refused', errno: EBUSY, name: 'EBUSY' },
       { kind: 'refused', errno: EBUSY, name: 'EBUSY' },
     ]);
-    const failing = socketTo((request) => {
+    const failing = channelBy((request) => {
       const end = done(request);
       new DataView(end.buffer).setInt32(HEADER_BYTES, -EPERM, true);
       return [object(request, RTM_NEWLINK, LO), end];
     });
-    expect(failing.request({ ...getLinks(), flags: 0x300 })).toMatchObject({
+    expect(await failing.request({ ...getLinks(), flags: 0x300 })).toMatchObject({
       kind: 'refused',
       name: 'EPERM',
     });
@@ -125,10 +127,10 @@ describe('a dump', () => {
 });
 
 describe('many changes', () => {
-  it('go out in few datagrams, of which only the last message is acknowledged', () => {
+  it('go out in few datagrams, of which only the last message is acknowledged', async () => {
     const peer = new KernelPeer(acknowledge);
     const changes = Array.from({ length: 300 }, (_, index) => address(index));
-    expect(applyChanges(new NetlinkSocket(peer), changes)).toEqual(changes.map(() => ({ state: 'done' })));
+    expect(await channelTo(peer).apply(changes)).toEqual(changes.map(() => ({ state: 'done' })));
     expect(peer.datagrams).toEqual([128, 128, 44]);
     const acknowledged = peer.requests.flatMap(({ flags }, index) =>
       (flags & NLM_F_ACK) === 0 ? [] : [index],
@@ -136,16 +138,13 @@ describe('many changes', () => {
     expect(acknowledged).toEqual([127, 255, 299]);
   });
 
-  it('find their own refusals among those of others', () => {
-    const socket = socketTo((request) => {
+  it('find their own refusals among those of others', async () => {
+    const channel = channelBy((request) => {
       const stray = refusal({ ...request, sequence: 5000 + request.sequence }, EPERM);
       if (request.sequence % 3 === 0) return [stray, refusal(request, EEXIST)];
       return request.sequence % 3 === 1 ? [refusal(request, EPERM)] : acknowledge(request);
     });
-    const outcomes = applyChanges(
-      socket,
-      Array.from({ length: 6 }, (_, index) => address(index)),
-    );
+    const outcomes = await channel.apply(Array.from({ length: 6 }, (_, index) => address(index)));
     expect(outcomes.map((outcome) => ('name' in outcome ? outcome.name : outcome.state))).toEqual([
       'EPERM',
       'done',
@@ -156,25 +155,13 @@ describe('many changes', () => {
     ]);
   });
 
-  it('fail together when the kernel lost answers, stays silent, or never comes to an end', () => {
-    const changes = [address(1), address(2)];
-    expect(() =>
-      applyChanges(
-        socketTo(() => ['ENOBUFS']),
-        changes,
-      ),
-    ).toThrow(failure('NETLINK_FAILED', 'answers were lost'));
-    expect(() =>
-      applyChanges(
-        socketTo(() => []),
-        changes,
-      ),
-    ).toThrow(failure('NETLINK_TIMED_OUT', ''));
-    const endless = socketTo(function* (request) {
+  it('fail together when the kernel lost answers, stays silent, or never comes to an end', async () => {
+    const apply = (script: Script): Promise<unknown> => channelBy(script).apply([address(1), address(2)]);
+    await expect(apply(() => ['ENOBUFS'])).rejects.toEqual(failure('NETLINK_FAILED', 'answers were lost'));
+    await expect(apply(() => [])).rejects.toEqual(failure('NETLINK_TIMED_OUT', ''));
+    const endless: Script = function* (request) {
       for (;;) yield refusal({ ...request, sequence: 5000 }, EPERM);
-    });
-    expect(() => applyChanges(endless, changes)).toThrow(
-      failure('NETLINK_FAILED', 'without coming to an end'),
-    );
+    };
+    await expect(apply(endless)).rejects.toEqual(failure('NETLINK_FAILED', 'without coming to an end'));
   });
 });

@@ -83,7 +83,7 @@ describe('in a namespace', () => {
        // An address that is added with the flags of a dump: nobody acknowledges what succeeds.
        const unanswered = { ...addAddress(index, '10.9.9.9'), flags: NLM_F_CREATE | NLM_F_DUMP };
        const waiting = channel.request(unanswered).catch(({ code }) => code);
-       // The worker waits for the answer and reads no news: more of them than any socket holds.
+       // This thread changes addresses and reads no news: more of them than any socket holds.
        const direct = NetlinkSocket.open(NETLINK_ROUTE);
        await until(() => listAddresses(direct).some(({ ip }) => ip === '10.9.9.9'));
        const addresses = ips(2000);
@@ -100,6 +100,99 @@ describe('in a namespace', () => {
        print({ code, after, lost: lost > 0 });`,
     );
     expect(answer).toEqual({ code: 'NETLINK_TIMED_OUT', after: [{ state: 'done' }], lost: true });
+  });
+
+  const NFT = `
+    import { spawnSync } from 'node:child_process';
+    import { closeSync, openSync, promises as fs } from 'node:fs';
+    import { directChannel } from './src/netlink/channel.ts';
+    import { NFNLGRP_NFTABLES, operationOf } from './src/netlink/nftables/message.ts';
+    import { transaction } from './src/netlink/nftables/transaction.ts';
+    import { NETLINK_NETFILTER } from './src/netlink/socket.ts';
+    const place = { family: 'ip', table: 'ours' };
+    const thread = await NetlinkThread.start();
+    const channel = thread.transactionChannel(NETLINK_NETFILTER);
+    const commit = (...operations) => channel.commit(transaction(operations.map((each) => ({ ...place, ...each }))));
+    let generations = 0;
+    let lost = 0;
+    const watch = (options) => thread.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], {
+      messages: (messages) => (generations += messages.filter((each) => operationOf(each) === 'new generation').length),
+      lost: () => (lost += 1),
+    }, options);
+  `;
+
+  it('commits and hears of changes while files that hang fill the pool of libuv', async () => {
+    const answer = await inside(
+      namespace,
+      'fullPool',
+      `${IMPORTS}${NFT}
+       await watch();
+       await commit({ kind: 'addTable' });
+       await until(() => generations === 1);
+       const folder = await fs.mkdtemp('/tmp/junction-pool-');
+       const fifos = [1, 2, 3, 4].map((each) => folder + '/' + each);
+       spawnSync('mkfifo', fifos);
+       const reads = fifos.map((each) => fs.readFile(each, 'latin1'));
+       await sleep(50);
+       const began = performance.now();
+       const outcome = await commit({ kind: 'addChain', chain: 'a' }, { kind: 'addChain', chain: 'b' });
+       const elapsed = performance.now() - began;
+       await until(() => generations === 2);
+       const hung = await Promise.race([Promise.any(reads), sleep(1, 'hung')]);
+       for (const each of fifos) closeSync(openSync(each, 'w'));
+       const released = await Promise.all(reads);
+       const after = await commit({ kind: 'deleteTable' });
+       await until(() => generations === 3);
+       await fs.rm(folder, { recursive: true });
+       await thread.close();
+       print({ outcome, isSoon: elapsed < 1000, hung, released, after, lost });`,
+    );
+    const done = { state: 'done' };
+    const released = ['', '', '', ''];
+    expect(answer).toEqual({ outcome: done, isSoon: true, hung: 'hung', released, after: done, lost: 0 });
+  });
+
+  it('loses no notification of 3,000 commits', async () => {
+    const answer = await inside(
+      namespace,
+      'soak',
+      `${IMPORTS}${NFT}
+       await watch();
+       await commit({ kind: 'addTable' });
+       for (let count = 0; count < 2999; count++) await commit({ kind: 'addChain', chain: 'c' + (count % 50) });
+       await until(() => generations === 3000);
+       await thread.close();
+       print({ generations, lost });`,
+    );
+    expect(answer).toEqual({ generations: 3000, lost: 0 });
+  });
+
+  it('says that the outcome of a transaction is unknown where its answers were lost, and still owns the table', async () => {
+    const answer = await inside(
+      namespace,
+      'overrun',
+      `${IMPORTS}${NFT}
+       let unknown = 0;
+       thread.onSocketLost(NETLINK_NETFILTER, () => (unknown += 1));
+       await watch({ othersOnly: true });
+       await commit({ kind: 'addTable', isOwned: true });
+       // Each of these is refused, and all refusals wait in the receive buffer.
+       const absent = Array.from({ length: 20_000 }, (_, index) => ({ kind: 'deleteChain', chain: 'c' + index }));
+       const error = await commit(...absent).catch(({ message }) => message);
+       const after = await commit({ kind: 'addChain', chain: 'a' });
+       const other = NetlinkSocket.open(NETLINK_NETFILTER);
+       const theirs = await directChannel(other).commit(transaction([{ kind: 'deleteTable', ...place }]));
+       other.close();
+       await thread.close();
+       print({ error, unknown, after, theirs: theirs.refusals[0].name, generations });`,
+    );
+    expect(answer).toEqual({
+      error: expect.stringContaining('ENOBUFS'),
+      unknown: 1,
+      after: { state: 'done' },
+      theirs: 'EPERM',
+      generations: 0,
+    });
   });
 
   describe('a process ends', () => {
@@ -125,8 +218,9 @@ describe('in a namespace', () => {
         'NETLINK_FAILED\n',
       ],
       [
-        'by itself, but not before a job is done',
-        `channel.request(getLink('lo')).then(({ kind }) => console.log(kind));`,
+        'by itself, when the watch was closed and a job is done',
+        `channel.request(getLink('lo')).then(({ kind }) => console.log(kind));
+         await watch.close();`,
         0,
         'answered\n',
       ],
@@ -137,7 +231,7 @@ describe('in a namespace', () => {
          const thread = await NetlinkThread.start();
          const channel = thread.channel(NETLINK_ROUTE);
          let heard = 0;
-         await thread.watch(NETLINK_ROUTE, [RTNLGRP_IPV4_IFADDR], {
+         const watch = await thread.watch(NETLINK_ROUTE, [RTNLGRP_IPV4_IFADDR], {
            messages: (messages) => (heard += messages.length),
            lost: () => undefined,
          });

@@ -8,7 +8,7 @@ export const JUNCTION = join(ROOT, 'dist/junction.js');
 /** Below node_modules, so that koffi is found. */
 const CACHE = join(ROOT, 'node_modules/.cache/junction-tests');
 const FOLDER = join(CACHE, `programs-${process.pid}`);
-const BUILT = ['junction.js', 'lab-agent.js', 'netlink-worker.js'];
+const BUILT = ['junction.js', 'lab-agent.js'];
 
 const ENTRY_POINTS = {
   guest: 'test/guest/main.ts',
@@ -37,7 +37,7 @@ export async function setup(): Promise<(() => void) | undefined> {
     platform: 'node',
     format: 'esm',
     banner: { js: REQUIRE },
-    external: ['koffi', 'esbuild'],
+    external: ['koffi'],
     logLevel: 'error',
   });
   for (const name of BUILT) symlinkSync(join(ROOT, 'dist', name), join(FOLDER, name));

@@ -7,7 +7,7 @@ import { systemClock } from '../../time/systemClock.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import type { VirtualServer } from './rules/compile.ts';
 
-/** Between two such readings the netlink thread does what a sync waits for. */
+/** Between two such readings a sync has its turn. */
 const SERVERS_AT_ONCE = 16;
 
 /** The kernel lists the real servers of one virtual server at a time. */

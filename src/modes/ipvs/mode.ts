@@ -1,4 +1,4 @@
-/** The IPVS mode: kernel settings, the netlink thread, and a watch over addresses and the device. */
+/** The IPVS mode: kernel settings, netlink, and a watch over addresses and the device. */
 import { toSettings } from '../../config/settings.ts';
 import { CHAINS } from '../iptables/rules/names.ts';
 import type { IptablesClient } from '../iptables/client.ts';

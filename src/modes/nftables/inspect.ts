@@ -87,7 +87,7 @@ export class NftReader implements KernelReader {
     const last = this.#last;
     const ruleset = this.#options.ruleset?.();
     if (last && last.ruleset === ruleset && (await source.generation()) === last.generation) return last;
-    // At once: each wait for the netlink thread takes longer than what it reads.
+    // At once: each wait takes longer than what is read.
     const [generation, chains, ...tables] = await Promise.all([
       source.generation(),
       source.chains(),
@@ -172,7 +172,7 @@ interface OpenOptions {
   readonly serviceCidrs?: readonly Cidr[];
 }
 
-/** For a program beside the proxy, or where none runs: on a netlink thread of its own. */
+/** For a program beside the proxy, or where none runs: on sockets of its own. */
 export async function openNftablesReader(
   family: Family,
   options: OpenOptions,

@@ -1,4 +1,4 @@
-/** The nftables mode: the netlink thread, and a watch over the node's addresses and our table. */
+/** The nftables mode: netlink, and a watch over the node's addresses and our table. */
 import { BACKSTOP_TABLE, TABLE } from './rules/names.ts';
 import { AddressWatch } from '../addressWatch.ts';
 import { readConnections } from './counters.ts';

@@ -163,23 +163,20 @@ export function readElements(
   });
 }
 
-/** Other work has its turn between two messages. `undefined`: they have to be read again. */
+/**
+ * Other work has its turn between two messages. `undefined`: they have to be read again. While a hash table grows, which it does
+ * for a moment after it was filled, elements change their places. Some are then returned twice and as many not at all, and
+ * the kernel does not say that its reply is incomplete.
+ */
 async function decodeReply(messages: readonly Message[]): Promise<ElementsReply | undefined> {
   const elements: SetElement[] = [];
+  const keys = new Set<string>();
   const decode = ({ payload }: Message): void => {
-    for (const element of decodeElements(payload).elements) elements.push(element);
+    for (const element of decodeElements(payload).elements) {
+      elements.push(element);
+      keys.add(String.fromCharCode(...element.key) + (element.isIntervalEnd ? 'end' : ''));
+    }
   };
   await forEachSliced(messages, decode, new TimeSlice(systemClock));
-  return hasDuplicates(elements) ? undefined : { kind: 'answered', elements };
-}
-
-/**
- * While a hash table grows, which it does for a moment after it was filled, elements change their places. Some are
- * then returned twice and as many not at all, and the kernel does not say that its reply is incomplete.
- */
-function hasDuplicates(elements: readonly SetElement[]): boolean {
-  const keys = new Set<string>();
-  for (const { key, isIntervalEnd } of elements)
-    keys.add(String.fromCharCode(...key) + (isIntervalEnd ? 'end' : ''));
-  return keys.size < elements.length;
+  return keys.size < elements.length ? undefined : { kind: 'answered', elements };
 }

@@ -9,6 +9,7 @@ import {
   NLM_F_DUMP,
   NLM_F_DUMP_INTR,
   NLM_F_REQUEST,
+  align,
   decodeErrno,
   forEachMessage,
   viewOf,
@@ -40,8 +41,6 @@ const NFTA_RULE_TABLE = 1;
 const NFTA_RULE_CHAIN = 2;
 const BYTES_PER_QUESTION = 80;
 const WORDS_PER_CHAIN = 3;
-/** So many dumps, some 0.3 ms of them, and then it is the turn of other jobs. */
-const CHAINS_PER_TURN = 16;
 const GET_RULE = nftType('get rule');
 
 /** Questions about chains of one table, to be asked in one go. */
@@ -81,28 +80,26 @@ export class ChainQuestionList {
   }
 }
 
-/** Those that differ, as `readCompared` reads them. `between`: called now and then, while no dump is under way. */
-export function compareChains(
+/** Those that differ, as `readCompared` reads them. */
+export async function compareChains(
   port: DatagramPort,
   { requests, digests }: ChainQuestions,
-  between: () => void = () => undefined,
-): Uint8Array<ArrayBuffer> {
+): Promise<Uint8Array<ArrayBuffer>> {
   const reader = new ChainDigestReader();
   const words: number[] = [];
-  let place = 0;
-  forEachMessage(requests, (view, offset, length) => {
-    if (place % CHAINS_PER_TURN === 0) between();
+  const view = viewOf(requests);
+  for (let offset = 0, place = 0; offset < requests.length; place++) {
+    const length = view.getUint32(offset, LITTLE_ENDIAN);
     const last = view.getUint32(offset + SEQUENCE_OFFSET, LITTLE_ENDIAN);
     reader.begin(last);
-    for (const datagram of exchange(port, requests.subarray(offset, offset + length), [
-      { bytes: length, last },
-    ]))
+    const request = requests.subarray(offset, offset + length);
+    for await (const datagram of exchange(port, request, [{ bytes: length, last, isDump: true }]))
       reader.take(datagram);
     const isSame = reader.end() === digests[place];
     if (!isSame || reader.errno !== 0 || reader.isInterrupted)
       words.push(place, reader.errno, reader.isInterrupted ? 1 : 0);
-    place++;
-  });
+    offset += align(length);
+  }
   return new Uint8Array(Uint32Array.from(words).buffer);
 }
 

@@ -1,7 +1,4 @@
-/**
- * A dump that is read a datagram at a time, between which the thread does other jobs, on a socket of its own: a change
- * never waits for it. A filter leaves out here what nobody wants, so that the main thread does not decode it.
- */
+/** A dump that is given away a datagram at a time. A filter leaves out what nobody wants, so that it is not decoded. */
 import {
   LITTLE_ENDIAN,
   NLM_F_DUMP_INTR,
@@ -10,8 +7,10 @@ import {
   forEachMessage,
   viewOf,
 } from '../codec.ts';
-import { Parts, exchange, isEnd } from '../exchange.ts';
+import { exchange, isEnd } from '../exchange.ts';
 import type { DatagramPort } from '../port.ts';
+import { TimeSlice, runSliced } from '../../time/timeSlice.ts';
+import { systemClock } from '../../time/systemClock.ts';
 import { type ChainFilter, chainTest } from './chainFilter.ts';
 import { type ElementFilter, elementTest } from './elementFilter.ts';
 import { type FlowFilter, flowTest } from './flowFilter.ts';
@@ -24,24 +23,21 @@ export interface MessageTest {
   take(message: Uint8Array): Uint8Array | undefined;
 }
 
-/** Small enough to be decoded without holding anything up. */
-const PART_BYTES = 1 << 16;
-
 /**
- * Yields after each datagram; returns how many objects were examined. What is emitted ends with the kernel's last message,
- * which says whether the dump was interrupted, whatever was left out.
+ * Returns how many objects were examined. What is emitted ends with the kernel's last message, which says whether the dump was
+ * interrupted, whatever was left out.
  */
-export function* scanTable(
+export async function scanTable(
   port: DatagramPort,
   request: Uint8Array,
   filter: ScanFilter | undefined,
-  emit: (bytes: Uint8Array<ArrayBuffer>) => void,
-): Generator<void, number> {
-  const test = filter && (yield* testOf(filter));
-  const parts = new Parts(emit, PART_BYTES);
+  emit: (bytes: Uint8Array) => void,
+): Promise<number> {
+  const timeSlice = new TimeSlice(systemClock);
+  const test = filter && (await runSliced(testOf(filter), timeSlice));
   const last = viewOf(request).getUint32(8, LITTLE_ENDIAN);
   let interrupted = 0;
-  for (const datagram of exchange(port, request, [{ bytes: request.length, last }])) {
+  for await (const datagram of exchange(port, request, [{ bytes: request.length, last, isDump: true }]))
     forEachMessage(datagram, (view, offset, length) => {
       const type = view.getUint16(offset + 4, LITTLE_ENDIAN);
       const flags = view.getUint16(offset + 6, LITTLE_ENDIAN);
@@ -50,11 +46,8 @@ export function* scanTable(
       const message = datagram.subarray(offset, offset + length);
       const isData = !isEnd(type) && type !== NLMSG_NOOP && type !== NLMSG_OVERRUN;
       const kept = test && isData ? test.take(message) : message;
-      if (kept) parts.add(kept);
+      if (kept) emit(kept);
     });
-    yield;
-  }
-  parts.flush();
   return test?.examined ?? 0;
 }
 

@@ -35,9 +35,7 @@ export function copyDemo(): BuiltDemo {
     'package.json',
     'bin',
     'examples',
-    ...['demo.js', 'junction.js', 'junction', 'lab-agent.js', 'netlink-worker.js', 'page'].map(
-      (name) => `dist/${name}`,
-    ),
+    ...['demo.js', 'junction.js', 'junction', 'lab-agent.js', 'page'].map((name) => `dist/${name}`),
     ...PACKAGES.map((name) => `node_modules/${name}`),
   ]) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });

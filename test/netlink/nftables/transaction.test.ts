@@ -1,16 +1,15 @@
 /** How changes become one datagram, and what the answers to it mean. */
 import { describe, expect, it } from 'vitest';
-import { JobChannel, directChannel } from '../../../src/netlink/channel.ts';
-import { NLM_F_ACK, decodeMessages } from '../../../src/netlink/codec.ts';
+import { channelTo } from '../../../src/netlink/channel.ts';
+import { NLM_F_ACK } from '../../../src/netlink/codec.ts';
 import { ElementList } from '../../../src/netlink/nftables/elementList.ts';
 import {
   type NetlinkTransaction,
   type NftOperation,
   transaction,
 } from '../../../src/netlink/nftables/transaction.ts';
-import { NetlinkSocket, Sequence } from '../../../src/netlink/socket.ts';
+import { Sequence } from '../../../src/netlink/socket.ts';
 import { inWords } from '../../system/support/bytes.ts';
-import { exchange, Parts } from '../../../src/netlink/exchange.ts';
 import { KernelPeer, type Script, acknowledge, refusal } from '../support/kernelPeer.ts';
 
 const PLACE = { family: 'ip', table: 't' } as const;
@@ -50,24 +49,7 @@ describe('one datagram', () => {
   });
 });
 
-const unasked = (): Promise<never> => Promise.reject(new Error('nothing but transactions is asked'));
-const NOT_REDUCED = { lookUp: unasked, compare: unasked, scan: unasked };
-
-/** Both ways to a kernel that answers as the script says. */
-const WAYS = [
-  ['in the calling thread', (peer: KernelPeer) => directChannel(new NetlinkSocket(peer))],
-  [
-    'through another thread',
-    (peer: KernelPeer) =>
-      new JobChannel(async ({ bytes, exchanges, take }) => {
-        const parts = new Parts((part) => take(decodeMessages(part)));
-        for (const datagram of exchange(peer, bytes, exchanges)) parts.add(datagram);
-        parts.flush();
-      }, NOT_REDUCED),
-  ],
-] as const;
-
-describe.each(WAYS)('a commit %s', (_, channelTo) => {
+describe('a commit', () => {
   const commit = async (script: Script, operations: readonly NftOperation[]): Promise<unknown> =>
     channelTo(new KernelPeer(script)).commit(transaction(operations));
   /** Says so of the messages of one type, and acknowledges who asks for it. */

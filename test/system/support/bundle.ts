@@ -1,6 +1,5 @@
 /** Node 20 runs no TypeScript, so a script that must run in another process is bundled first. */
 import { mkdirSync } from 'node:fs';
-import { rename, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 
@@ -16,20 +15,9 @@ export async function bundle(name: string, source: string): Promise<string> {
     bundle: true,
     platform: 'node',
     format: 'esm',
-    external: ['koffi', 'esbuild'],
+    external: ['koffi'],
     outfile,
     logLevel: 'error',
   });
-  link ??= linkWorker(directory);
-  await link;
   return outfile;
-}
-
-let link: Promise<void> | undefined;
-
-/** The worker of netlink stands beside whatever may start it. By renaming, because other runs may be using the old one. */
-async function linkWorker(directory: string): Promise<void> {
-  const fresh = join(directory, `netlink-worker-${process.pid}`);
-  await symlink(join(ROOT, 'dist/netlink-worker.js'), fresh);
-  await rename(fresh, join(directory, 'netlink-worker.mjs'));
 }

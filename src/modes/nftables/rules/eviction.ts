@@ -3,8 +3,8 @@
  * The map is read after the new pools are in the kernel, so that no such entry is learned meanwhile; and only where a
  * service with affinity lost something, or where it is not known what was before.
  *
- * The kernel can only return all entries: a hundred thousand take most of a second. So the netlink thread reads them between
- * other jobs and passes on those of the frontends that lost something; and a sync waits for it only for a moment.
+ * The kernel can only return all entries: a hundred thousand take most of a second. So they are read between
+ * other work, only those of the frontends that lost something are decoded, and a sync waits for it only for a moment.
  */
 import { hostPort, type Ip } from '../../../model/ip.ts';
 import { type Protocol, PROTOCOLS } from '../../../model/objects.ts';

@@ -1,0 +1,163 @@
+/**
+ * Notifications of the kernel. One `poll` on libuv's pool waits for all sockets, and for an event by which this thread ends the
+ * wait. Node waits at its exit for a call that is under way, so the event ends that one, too.
+ */
+import { isJunctionError } from '../errors.ts';
+import { countFault } from '../faults.ts';
+import { libc } from '../system/libc.ts';
+import { type Message, NLMSG_OVERRUN, decodeMessages } from './codec.ts';
+import { KernelPort, type MessageFilter, netlinkFailed, poll } from './port.ts';
+
+export interface WatchHandler {
+  messages(messages: readonly Message[]): void;
+  /** Some messages are missing: everything has to be read again. */
+  lost(): void;
+}
+
+export interface Watch {
+  /** Replaces the filter. Earlier notifications have been passed on when this is done. */
+  setFilter(filter: MessageFilter): Promise<void>;
+  close(): Promise<void>;
+}
+
+const EFD_CLOEXEC = 0o2000000;
+const EFD_NONBLOCK = 0o4000;
+const EVENT_BYTES = 8;
+/** So many datagrams of one watch, and then it is the others' turn. */
+const DATAGRAMS_PER_TURN = 256;
+const LOSS_PAUSE_MS = 1000;
+
+/** While one is open, the process does not end by itself. */
+export class Watches {
+  readonly #open = new Set<OpenWatch>();
+  #event: number | undefined;
+  #polling: Promise<void> | undefined;
+  readonly #wake = (): void => {
+    const one = new Uint8Array(new BigUint64Array([1n]).buffer);
+    if (this.#event !== undefined) libc().write(this.#event, one, one.length);
+  };
+
+  /** `filter`: which messages the kernel leaves out. */
+  open(
+    protocol: number,
+    groups: readonly number[],
+    handler: WatchHandler,
+    filter: MessageFilter | undefined,
+  ): OpenWatch {
+    const watch = new OpenWatch(KernelPort.open(protocol), handler, (closed) => {
+      this.#open.delete(closed);
+      this.#wake();
+    });
+    try {
+      if (filter) watch.port.setFilter(filter);
+      for (const group of groups) watch.port.join(group);
+    } catch (error) {
+      watch.port.close();
+      throw error;
+    }
+    this.#open.add(watch);
+    this.#wake();
+    this.#polling ??= this.#poll();
+    return watch;
+  }
+
+  async close(): Promise<void> {
+    for (const watch of this.#open) watch.close();
+    await this.#polling;
+  }
+
+  async #poll(): Promise<void> {
+    const event = openEvent();
+    this.#event = event;
+    // First, because one that throws keeps the later ones from being called.
+    process.prependListener('exit', this.#wake);
+    while (this.#open.size > 0) {
+      const ready = await poll([event, ...Array.from(this.#open, ({ port }) => port.descriptor)]);
+      if (ready.has(event)) libc().read(event, new Uint8Array(EVENT_BYTES), EVENT_BYTES);
+      for (const watch of this.#open) if (ready.has(watch.port.descriptor)) watch.receive();
+    }
+    process.off('exit', this.#wake);
+    this.#event = undefined;
+    this.#polling = undefined;
+    libc().close(event);
+  }
+}
+
+export class OpenWatch {
+  readonly port: KernelPort;
+  readonly #handler: WatchHandler;
+  readonly #onClose: (watch: OpenWatch) => void;
+  /** Since the last loss that the handler was notified of. */
+  #pause: NodeJS.Timeout | undefined;
+  #hasLostMore = false;
+
+  constructor(port: KernelPort, handler: WatchHandler, onClose: (watch: OpenWatch) => void) {
+    this.port = port;
+    this.#handler = handler;
+    this.#onClose = onClose;
+  }
+
+  close(): void {
+    clearTimeout(this.#pause);
+    this.port.close();
+    this.#onClose(this);
+  }
+
+  /** What the kernel has sent so far. */
+  receive(): void {
+    try {
+      for (let count = 0; count < DATAGRAMS_PER_TURN; count++) {
+        const datagram = this.port.take();
+        if (!datagram) return;
+        this.#take(datagram);
+      }
+    } catch (error) {
+      if (!isJunctionError(error)) throw error;
+      countFault('netlink_overrun', error.message);
+      // Whoever is notified of the loss reads everything afterwards, so what is still in it need not be passed on.
+      this.port.drain();
+      this.#lost();
+    }
+  }
+
+  /** Nothing that the kernel says may end the process, or stop what it says next from being heard. */
+  #take(datagram: Uint8Array): void {
+    try {
+      const messages = decodeMessages(datagram);
+      this.#handler.messages(messages);
+      if (!messages.some(({ type }) => type === NLMSG_OVERRUN)) return;
+      countFault('netlink_overrun', 'the kernel says so');
+    } catch (error) {
+      countFault(
+        'netlink_malformed',
+        isJunctionError(error, 'NETLINK_MALFORMED') ? error.message : stackOf(error),
+      );
+    }
+    this.#lost();
+  }
+
+  /**
+   * The handler reads everything again, which is a lot of work: at once for the first loss, and for those that follow it at
+   * most once a second, the last of them included.
+   */
+  #lost(): void {
+    this.#hasLostMore = this.#pause !== undefined;
+    if (this.#hasLostMore) return;
+    this.#pause = setTimeout(() => {
+      this.#pause = undefined;
+      if (this.#hasLostMore) this.#lost();
+    }, LOSS_PAUSE_MS).unref();
+    this.#handler.lost();
+  }
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+function openEvent(): number {
+  const { eventfd, errno } = libc();
+  const descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (descriptor < 0) throw netlinkFailed('cannot open an event descriptor', errno());
+  return descriptor;
+}
