@@ -5,25 +5,22 @@ import { isJunctionError } from '../errors.ts';
 import type { Family } from '../model/ip.ts';
 import type { ModeName } from '../model/mode.ts';
 import { nodeView } from '../plan/view.ts';
-import type { CommandRunner } from '../system/processes.ts';
 import type { FamilyAnswer, FamilySupport } from './familyState.ts';
 import type { IptablesClient } from './iptables/client.ts';
 import { probeClient } from './iptables/families.ts';
 import { iptablesModeChecks, openClients } from './iptables/prerequisites.ts';
 import { ipvsModeChecks } from './ipvs/prerequisites.ts';
 import type { ModeOptions } from './mode.ts';
-import { abilitiesOf, nftablesModeChecks } from './nftables/prerequisites.ts';
+import { canServe, nftablesModeChecks } from './nftables/prerequisites.ts';
 import { capabilityCheck } from './prerequisites/capabilities.ts';
-import { absent, type Check, type PreflightSettings, readinessOf, report } from './prerequisites/check.ts';
+import { absent, type Check, type PreflightSettings, report } from './prerequisites/check.ts';
 import { type Machine, systemMachine } from './prerequisites/machine.ts';
 
 type PreflightOptions = Pick<ModeOptions, 'config' | 'log' | 'runner'>;
-/** Of modes that write rules of iptables. */
 const RULE_CHECKS = { iptables: iptablesModeChecks, ipvs: ipvsModeChecks } as const;
 type IptablesMode = keyof typeof RULE_CHECKS;
-const WORKS: FamilyAnswer = { state: 'works' };
 
-/** Everything that a mode needs, on a machine on which nothing has been opened yet. */
+/** Everything that a mode needs. */
 export function checkMode(
   mode: ModeName,
   settings: PreflightSettings,
@@ -39,7 +36,7 @@ export function checkMode(
   });
 }
 
-/** Without it everything else would be refused too, twenty times in other words. */
+/** Without it everything else would be refused too, each in other words. */
 async function withCapability(
   machine: Machine,
   rest: () => Promise<readonly Check[]>,
@@ -57,7 +54,7 @@ function noIpv6(others: boolean): Check {
   );
 }
 
-/** With clients that are open already. Throws when something that is needed is missing. */
+/** With open clients. Throws when something that is needed is missing. */
 export async function preflight(
   mode: IptablesMode,
   clients: readonly IptablesClient[],
@@ -70,7 +67,7 @@ export async function preflight(
   report(mode, await withCapability(machine, () => RULE_CHECKS[mode](machine, served, settings)), log);
 }
 
-/** Whether a family that was left out works now, with everything that the mode needs of it. */
+/** Whether a family that was left out can be served now. */
 export async function askAgain(
   mode: IptablesMode,
   clients: readonly IptablesClient[],
@@ -94,39 +91,29 @@ export async function askAgain(
   }
 }
 
-/** Returns what the mode can do here. Throws when something that is needed is missing. */
+/** Which families nftables can serve here. Throws when something that is needed is missing. */
 export async function nftPreflight(
   families: readonly Family[],
-  { config, log, runner }: PreflightOptions,
-): Promise<{ readonly families: readonly FamilySupport[]; readonly counters: boolean }> {
-  const checks = await checkNft(families, config, runner);
-  report('nftables', checks, log);
-  const { families: served, counters } = abilitiesOf(checks, families);
-  const supported = families.map((family) => ({
-    family,
-    answer: served.includes(family) ? WORKS : lackOf(checks, family),
-    isStartable: true,
-  }));
-  return { families: supported, counters };
+  options: PreflightOptions,
+): Promise<readonly FamilySupport[]> {
+  const checks = await checkNft(families, options);
+  report('nftables', checks, options.log);
+  return families.map((family) => ({ family, answer: answerOf(checks, family), isStartable: true }));
 }
 
-export async function askForTables(
-  family: Family,
-  { config, runner }: PreflightOptions,
-): Promise<FamilyAnswer> {
-  const checks = await checkNft([family], config, runner);
-  return readinessOf(checks) === 'yes' ? WORKS : lackOf(checks, family);
+export async function askForTables(family: Family, options: PreflightOptions): Promise<FamilyAnswer> {
+  return answerOf(await checkNft([family], options), family);
 }
 
 function checkNft(
   families: readonly Family[],
-  config: ValidConfig,
-  runner: CommandRunner,
+  { config, runner }: PreflightOptions,
 ): Promise<readonly Check[]> {
   return checkMode('nftables', preflightSettings(config), families, systemMachine(config.junction, runner));
 }
 
-function lackOf(checks: readonly Check[], family: Family): FamilyAnswer {
+function answerOf(checks: readonly Check[], family: Family): FamilyAnswer {
+  if (canServe(checks, family)) return { state: 'works' };
   const lack = checks.find(({ subject, state }) => state !== 'present' && subject.endsWith(family));
   return {
     state: 'absent',

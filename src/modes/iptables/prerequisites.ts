@@ -1,26 +1,44 @@
 /**
- * What iptables mode needs: its programs, and a kernel that takes the rules which the mode writes for the sample services.
- * Where it refuses some, each match and target of theirs is offered by itself.
+ * What the iptables mode needs: its programs, and a kernel that takes the rules which the mode writes for the sample
+ * services. They are offered in a chain that nothing jumps to; the first rule that is refused is found by halves.
  */
 import { isJunctionError, type JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import { isUnanswered } from '../../system/processes.ts';
-import { absent, type Check, type PreflightSettings, present, unknown } from '../prerequisites/check.ts';
-import type { Machine, TrialClient } from '../prerequisites/machine.ts';
 import {
-  conntrackCheck,
-  moduleRemedy,
-  kernelPiece,
-  type KernelPiece,
-  pieceRemedy,
-} from '../prerequisites/pieces.ts';
-import { sysctlChecks } from '../prerequisites/sysctls.ts';
-import type { Layout } from './rules/fragment.ts';
+  absent,
+  type Check,
+  type Need,
+  type PreflightSettings,
+  present,
+  unknown,
+} from '../prerequisites/check.ts';
+import { conntrackCheck, familyModules, moduleRemedy, sysctlChecks } from '../prerequisites/checks.ts';
+import type { Machine, TrialClient } from '../prerequisites/machine.ts';
+import { samplePlan } from '../prerequisites/sample.ts';
+import { compileAll, type CompileOptions, type Layout } from './rules/fragment.ts';
+import { rule } from './rules/layouts/common.ts';
 import { LAYOUTS } from './rules/layouts/index.ts';
-import type { Match, Table } from './rules/rule.ts';
-import { EXTENSION_KEYS, EXTENSIONS, type TriedRules, tryExtensions } from './ruleTrial.ts';
-import { sampleRules, TRIAL_COUNTER, TRIAL_SETS } from './ruleTrial.ts';
+import { TRIAL_CHAIN } from './rules/names.ts';
+import { appendLine, chainLine, printRule } from './rules/print.ts';
+import type { Match, Rule, Table } from './rules/rule.ts';
 
+/** The kernel module of a match or target, where it is not `xt_` and the name. */
+const MODULES: Readonly<Record<string, string>> = {
+  '-m tcp': 'xt_tcpudp',
+  '-m udp': 'xt_tcpudp',
+  '-j DNAT': 'xt_nat',
+  '-j REJECT': 'ipt_REJECT',
+  // xt_MASQUERADE since kernel 5.2, which has an alias for the older name.
+  '-j MASQUERADE': 'ipt_MASQUERADE',
+};
+/** What the mode can run without, and what it is needed for. */
+const NEEDS: Readonly<Record<string, Need>> = {
+  '-m recent': 'for Services with sessionAffinity: ClientIP',
+  '-m sctp': 'for Services of protocol SCTP',
+  '-m physdev': 'for Services with external IPs',
+  '-m ipvs': 'for load balancers with source ranges that leave the node out',
+};
 const ROUTE_LOCALNET = {
   name: 'net/ipv4/conf/all/route_localnet',
   value: 1,
@@ -32,15 +50,12 @@ export async function iptablesModeChecks(
   clients: readonly TrialClient[],
   { layout, localhostNodePorts }: PreflightSettings,
 ): Promise<readonly Check[]> {
-  const families = clients.map(({ family }) => family);
   return [
-    ...(await ruleChecks(machine, clients, {
-      layout: LAYOUTS[layout],
-      localhostNodePorts,
-      counters: layout === 'current',
-      physdev: layout === 'classic' ? EXTENSIONS.physdevIsIn : undefined,
-    })),
-    await conntrackCheck(machine, families),
+    ...(await ruleChecks(machine, clients, { layout: LAYOUTS[layout], localhostNodePorts })),
+    await conntrackCheck(
+      machine,
+      clients.map(({ family }) => family),
+    ),
     ...sysctlChecks(machine, localhostNodePorts ? [ROUTE_LOCALNET] : []),
   ];
 }
@@ -70,183 +85,241 @@ export async function openClients(
   return { clients, checks };
 }
 
-interface RuleCheckOptions {
+interface SampleOptions {
   readonly layout: Layout;
   readonly localhostNodePorts: boolean;
-  /** Rules count into counters, where there are any. */
-  readonly counters: boolean;
-  /** The match physdev and what it is needed for, if the rules have it. */
-  readonly physdev: KernelPiece | undefined;
-  /** The sets that the rules match, by id. */
-  readonly sets?: readonly string[];
 }
 
-/** Of one family. */
-interface TriedTable extends TriedRules {
-  readonly client: TrialClient;
-  readonly table: Table;
-}
-
-/** The kernel accepts each match and target of a rule, and not the rule. */
-const TOGETHER = kernelPiece('rules of several matches', 'x_tables', 'for Services that need such a rule');
-
+/** A family without nat is left out if the other one works. */
 export async function ruleChecks(
   machine: Machine,
   clients: readonly TrialClient[],
-  options: RuleCheckOptions,
+  options: SampleOptions,
 ): Promise<readonly Check[]> {
-  const omitted = new Set<Match['kind']>();
-  // Its first use loads br_netfilter, after which bridged packets pass through iptables: not for a trial to do.
-  if (machine.sysctl('net/bridge/bridge-nf-call-iptables').state === 'absent') omitted.add('physdevIsIn');
-  const counter = options.counters ? machine.makeCounter(TRIAL_COUNTER) : undefined;
-  if (counter?.state !== 'done') omitted.add('nfacct');
-  const withoutSet: Family[] = [];
-  const tryFamily = async (client: TrialClient): Promise<readonly TriedTable[]> => {
-    const { family } = client;
-    const name = TRIAL_SETS[family];
-    const hasSet = options.sets !== undefined && (await machine.makeSet(name, family)).state === 'done';
-    if (options.sets && !hasSet) withoutSet.push(family);
-    try {
-      return await tryTables(client, options, hasSet ? omitted : new Set([...omitted, 'set']));
-    } finally {
-      if (hasSet) await machine.removeSet(name);
-    }
-  };
-  try {
-    const tried = await Promise.all(clients.map(tryFamily));
-    return [
-      ...outcomeChecks(machine, tried.flat(), options.physdev),
-      ...(options.physdev && omitted.has('physdevIsIn') ? [untriedPhysdev(options.physdev)] : []),
-      ...(withoutSet.length > 0 ? [untriedSet(withoutSet)] : []),
-      ...(counter?.state === 'refused' ? [noCounters(counter.reason)] : []),
-    ];
-  } finally {
-    if (counter?.state === 'done') await machine.removeCounter(TRIAL_COUNTER);
+  const checks: Check[] = [];
+  for (const client of clients) {
+    const isOther = checks.some(({ state }) => state === 'present');
+    checks.push(
+      ...(await familyChecks(machine, client, options, isOther ? `for ${client.family} services` : 'always')),
+    );
   }
+  return checks;
 }
 
-async function tryTables(
+/** Of matches and targets that the mode can run without, all that are refused; of the others, the first. */
+async function familyChecks(
+  machine: Machine,
   client: TrialClient,
-  { layout, localhostNodePorts, sets: filledSets = [] }: RuleCheckOptions,
-  omitted: ReadonlySet<Match['kind']>,
-): Promise<readonly TriedTable[]> {
-  const { family, features } = client;
-  const { randomFully } = features;
-  const sample = { layout, family, randomFully, localhostNodePorts, filledSets, omitted };
-  const tables: TriedTable[] = [];
-  for (const table of ['nat', 'filter'] as const) {
-    const tried = await tryExtensions(client, table, sampleRules(table, sample));
-    tables.push({ client, table, ...tried });
-    // A family without nat is not served at all.
-    if (tried.trial.state !== 'tried') break;
-  }
-  return tables;
-}
-
-function outcomeChecks(
-  machine: Machine,
-  tried: readonly TriedTable[],
-  physdev: KernelPiece = EXTENSIONS.physdevIsIn,
-): readonly Check[] {
-  const tables = tried.map((each) => tableCheck(each, tried));
-  // The nft variant has every match and target that nftables lacks from one module; without it, hardly any is left.
-  const isCompatMissing =
-    tried.every(({ client, refusals }) => refusals.size === 0 || client.variant === 'nft') &&
-    tried.some(({ refusals, extensions }) => refusals.size > extensions.length / 2);
-  if (isCompatMissing) {
-    const keys = EXTENSION_KEYS.filter((key) => tried.some(({ refusals }) => refusals.has(key)));
-    const names = keys.map((key) => EXTENSIONS[key].name).join(', ');
-    const found = `the kernel refuses most of what iptables has: ${names}`;
-    const remedy = moduleRemedy(machine, ['nft_compat']);
-    return [...tables, absent('kernel module nft_compat', 'always', found, remedy)];
-  }
-  const checks = [...EXTENSION_KEYS, undefined].flatMap((key) => {
-    const refusing = tried.filter(({ refusals }) => refusals.has(key));
-    const row = key === 'physdevIsIn' ? physdev : key ? EXTENSIONS[key] : TOGETHER;
-    const reasons = refusing.map(({ refusals }) => refusals.get(key) ?? '');
-    return refusing.length > 0 ? [extensionCheck(machine, row, refusing, reasons)] : [];
-  });
-  return [...tables, ...checks];
-}
-
-/** One check for each, whatever tables and families it was refused in. */
-function extensionCheck(
-  machine: Machine,
-  row: KernelPiece,
-  refusing: readonly TriedTable[],
-  reasons: readonly string[],
-): Check {
-  const places = refusing.map(({ client, table }) => `${table} ${client.family}`).join(', ');
-  const families = refusing.map(({ client }) => client.family);
-  const lackOfProgram = reasons.find((reason) =>
-    /Couldn't load (match|target)|(unknown|unrecognized) option/i.test(reason),
+  options: SampleOptions,
+  needed: Need,
+): Promise<readonly Check[]> {
+  const { family } = client;
+  const subject = `iptables rules, ${family}`;
+  const set = TRIAL_SETS[family];
+  const samples = (['nat', 'filter'] as const).map(
+    (table) => [table, sampleRules(table, client, options)] as const,
   );
+  const matchesSet = samples.some(([, rules]) => rules.some((each) => wordsOf(each).includes('-m set')));
+  const hasSet = matchesSet && (await machine.makeSet(set, family)).state === 'done';
+  // The first use of physdev loads br_netfilter, after which bridged packets pass through iptables.
+  const hasBridges = machine.sysctl('net/bridge/bridge-nf-call-iptables').state !== 'absent';
+  const refused = new Set([...(hasSet ? [] : ['-m set']), ...(hasBridges ? [] : ['-m physdev'])]);
+  const degraded: Check[] = [];
+  try {
+    for (const [table, sample] of samples) {
+      for (;;) {
+        const rules = sample.filter((each) => !wordsOf(each).some((words) => refused.has(words)));
+        const refusal = await firstRefusal(client, table, rules);
+        if (!refusal) break;
+        if (refusal.words === undefined) return [noTable(subject, needed, client, table, refusal.reason)];
+        refused.add(refusal.words);
+        const check = refusalCheck(machine, client, table, refusal);
+        if (check.state === 'missing') return [...degraded, check];
+        degraded.push(check);
+      }
+    }
+    return [present(subject, 'always', 'the kernel takes those of sample services'), ...degraded];
+  } catch (error) {
+    if (!isJunctionError(error)) throw error;
+    return [failureCheck(subject, error)];
+  } finally {
+    if (hasSet) await machine.removeSet(set);
+  }
+}
+
+interface Refusal {
+  /** `-m recent`, or a whole rule if others with its matches and targets are accepted; `undefined`: the table takes no rule. */
+  readonly words: string | undefined;
+  readonly reason: string;
+}
+
+const PLAIN = rule([], { kind: 'accept' });
+
+/** Simple rules come first, so that the refused one has little that the rules before it do not have. */
+async function firstRefusal(
+  client: TrialClient,
+  table: Table,
+  sample: readonly Rule[],
+): Promise<Refusal | undefined> {
+  const rules = [PLAIN, ...sample.toSorted((a, b) => wordsOf(a).length - wordsOf(b).length)];
+  let reason = await offer(client, table, rules);
+  if (reason === undefined) return undefined;
+  let [accepted, refused] = [0, rules.length];
+  while (refused - accepted > 1) {
+    const middle = (accepted + refused) >> 1;
+    const answer = await offer(client, table, rules.slice(0, middle));
+    if (answer === undefined) accepted = middle;
+    else [refused, reason] = [middle, answer];
+  }
+  if (accepted === 0) return { words: undefined, reason };
+  const known = new Set(rules.slice(0, accepted).flatMap(wordsOf));
+  const culprit = rules[accepted] ?? PLAIN;
+  return { words: wordsOf(culprit).find((words) => !known.has(words)) ?? printRule(culprit), reason };
+}
+
+/** `-m recent` and `-j DNAT`. */
+function wordsOf(each: Rule): readonly string[] {
+  return printRule(each).match(WORDS) ?? [];
+}
+
+const WORDS = /(?<=^| )-[mj] [\w-]+/g;
+
+function moduleOf(words: string): string {
+  return MODULES[words] ?? words.toLowerCase().replace(/^-[mj] /, 'xt_');
+}
+
+/** Returns why the kernel refuses the rules. */
+async function offer(client: TrialClient, table: Table, rules: readonly Rule[]): Promise<string | undefined> {
+  const lines = [HEAD, ...rules.map((each) => appendLine(TRIAL_CHAIN, each))];
+  if (client.variant === 'nft') {
+    // The transaction also deletes the chain with its rules, which the kernel refuses after it has looked at each rule. It
+    // names every line that it refuses, and nothing is there, not for a moment. POSTROUTING, because the kernel's own
+    // chains in the nat table need a module that a chain of ours does not.
+    const head = table === 'nat' ? [chainLine('POSTROUTING')] : [];
+    const error = await restore(client, table, [...head, ...lines, REMOVAL]);
+    const named = [...(error?.detail ?? '').matchAll(/^line \d+: (\w+) failed \((.*?)\)/gm)];
+    const [, , reason] = named.find(([, operation]) => operation !== 'CHAIN_DEL') ?? [];
+    // The first nft variants name no lines.
+    if (!error || named.length > 0) return reason && `the kernel refuses it ("${reason}")`;
+  }
+  try {
+    const error = await restore(client, table, lines);
+    return error && reasonOf(error);
+  } finally {
+    // Also what a killed run left.
+    await restore(client, table, [HEAD, REMOVAL]);
+  }
+}
+
+const HEAD = chainLine(TRIAL_CHAIN);
+const REMOVAL = `-X ${TRIAL_CHAIN}`;
+
+async function restore(
+  client: TrialClient,
+  table: Table,
+  lines: readonly string[],
+): Promise<JunctionError | undefined> {
+  try {
+    await client.restore(table, [`*${table}`, ...lines, 'COMMIT', ''].join('\n'));
+    return undefined;
+  } catch (error) {
+    if (isJunctionError(error, 'IPTABLES_RESTORE_FAILED')) return error;
+    throw error;
+  }
+}
+
+/** The line that says most: that a library or a module is missing, rather than that a line failed. */
+function reasonOf({ detail, message }: JunctionError): string {
+  const lines = (detail ?? message).split('\n');
+  const best = lines.find((line) =>
+    /missing kernel module|Couldn't load|initialize|option|Could not/.test(line),
+  );
+  return (best ?? message).replace(/^\S*restore v\S+ \(\w+\): /, '').trim();
+}
+
+function refusalCheck(
+  machine: Machine,
+  { family, variant }: TrialClient,
+  table: Table,
+  { words = '', reason }: Refusal,
+): Check {
+  const modules = [
+    // Which brings every match and target that nftables lacks.
+    ...(variant === 'nft' ? ['nft_compat'] : []),
+    ...(words.match(WORDS) ?? []).flatMap((each) => familyModules(moduleOf(each), family)),
+  ];
   return absent(
-    `iptables ${row.name}`,
-    row.needed,
-    `refused in ${places}: ${lackOfProgram ?? reasons[0] ?? ''}`,
-    lackOfProgram === undefined
-      ? pieceRemedy(machine, row, families)
-      : 'The programs lack it, not the kernel: install the whole package iptables, in a newer version.',
+    `iptables ${words}, ${family}`,
+    NEEDS[words] ?? 'always',
+    `refused in the ${table} table: ${reason}`,
+    /Couldn't load (match|target)|(unknown|unrecognized) option/i.test(reason)
+      ? 'The programs lack it, not the kernel: install the whole package iptables, in a newer version.'
+      : moduleRemedy(machine, modules),
   );
 }
 
-function tableCheck(
-  { client, table, extensions, trial, refusals }: TriedTable,
-  tried: readonly TriedTable[],
+function noTable(
+  subject: string,
+  needed: Need,
+  { family, variant }: TrialClient,
+  table: Table,
+  reason: string,
 ): Check {
-  const { family, variant } = client;
-  const subject = `iptables ${table} table, ${family}`;
-  if (trial.state === 'failed') return failureCheck(subject, trial.error);
-  if (trial.state === 'tried') {
-    const accepted = extensions.filter((key) => !refusals.has(key));
-    const names = accepted.map((key) => EXTENSIONS[key].name.replace(/^(match|target) /, ''));
-    return present(subject, 'always', names.length === 0 ? 'it is there' : `takes ${names.join(', ')}`);
-  }
-  // A family whose nat table does not work is left out while there is another that does.
-  const otherWorks = tried.some((other) => other.client.family !== family && other.trial.state === 'tried');
   const modules =
     variant === 'nft'
       ? ['nf_tables', table === 'nat' ? 'nft_chain_nat' : 'nft_compat']
       : [`${family === 'IPv4' ? 'iptable' : 'ip6table'}_${table}`];
   return absent(
     subject,
-    table === 'nat' && otherWorks ? `for ${family} services` : 'always',
-    `it does not work: ${trial.reason}`,
+    table === 'nat' ? needed : 'always',
+    `the ${table} table does not work: ${reason}`,
     `On the node: modprobe -a ${modules.join(' ')}. Or, if the kernel has that: --iptables-variant=${variant === 'nft' ? 'legacy' : 'nft'}.`,
   );
 }
 
 /** A missing program, the lock, or rights. */
 function failureCheck(subject: string, error: JunctionError): Check {
-  // Another program's turn with the lock passes; it says nothing about the kernel.
+  // A lock that another program holds says nothing about the kernel.
   const isOpen = isUnanswered(error) || error.code === 'XTABLES_LOCK_UNUSABLE';
   return (isOpen ? unknown : absent)(subject, 'always', error.message, error.hint);
 }
 
-function untriedPhysdev({ name, needed }: KernelPiece): Check {
-  return unknown(
-    `iptables ${name}`,
-    needed,
-    'not tried, because that would load br_netfilter, after which bridged packets pass through iptables',
-    'Nothing, if pods are not on a bridge; otherwise modprobe br_netfilter, and check again.',
-  );
+const TRIAL_SETS: Readonly<Record<Family, string>> = { IPv4: TRIAL_CHAIN, IPv6: 'KUBE-6-JUNCTION-TRIAL' };
+const MARK = 0x4000;
+
+/** Each once. No rule jumps, and chains and sets in them have the names of the trial. */
+export function sampleRules(
+  table: Table,
+  { family, features }: Pick<TrialClient, 'family' | 'features'>,
+  { layout, localhostNodePorts }: SampleOptions,
+): readonly Rule[] {
+  const plan = samplePlan(family, localhostNodePorts);
+  const compile: CompileOptions = {
+    family,
+    view: plan.view,
+    nodePortIps: 'all',
+    masqueradeMark: MARK,
+    randomFully: features.randomFully,
+    dropInvalid: true,
+    nfacct: { invalidDropped: false, localhostNodePorts: false },
+    endpointComments: true,
+  };
+  const { chains, tail, foreign } = layout.base(compile);
+  const fragments = [...compileAll(layout, plan.servicePorts, compile)].map(([, fragment]) => fragment);
+  const shared = [...layout.jumps, ...tail, ...foreign, ...fragments.flatMap((each) => each.shared)];
+  const rules = [
+    ...[...chains, ...fragments.flatMap((each) => each.chains)]
+      .filter((chain) => chain.table === table)
+      .flatMap((chain) => chain.rules),
+    ...shared.filter((each) => each.table === table).map((each) => each.rule),
+  ].map((each) => forTrial(each, family));
+  return [...new Map(rules.map((each) => [printRule(each), each])).values()];
 }
 
-function untriedSet(families: readonly Family[]): Check {
-  return unknown(
-    `iptables ${EXTENSIONS.set.name}`,
-    'always',
-    `not tried, because no set could be made (${families.join(', ')})`,
-    'Check again with the ipset types loaded.',
-  );
-}
-
-function noCounters(reason: string): Check {
-  return absent(
-    'kernel module nfnetlink_acct',
-    'for two metrics that count packets by rules',
-    `no counters: ${reason}`,
-    'Nothing, if you do not miss those metrics; otherwise, on the node: modprobe -a nfnetlink_acct xt_nfacct.',
-  );
+function forTrial({ matches, target }: Rule, family: Family): Rule {
+  const named = matches.map((match): Match => {
+    if (match.kind === 'recentSet' || match.kind === 'recentCheck') return { ...match, name: TRIAL_CHAIN };
+    return match.kind === 'set' ? { ...match, name: TRIAL_SETS[family] } : match;
+  });
+  return rule(named, target?.kind === 'jump' ? PLAIN.target : target);
 }

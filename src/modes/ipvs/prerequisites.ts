@@ -1,4 +1,4 @@
-/** What IPVS mode needs. All of it is asked for by netlink: the programs ipset and ipvsadm need not be installed. */
+/** What the IPVS mode needs. Everything is asked by netlink: the programs ipset and ipvsadm need not be installed. */
 import type { Family } from '../../model/ip.ts';
 import { IPSET_TYPES } from '../../netlink/ipset.ts';
 import { ruleChecks } from '../iptables/prerequisites.ts';
@@ -9,14 +9,11 @@ import {
   type PreflightSettings,
   present,
   type Trial,
-  unknown,
 } from '../prerequisites/check.ts';
+import { conntrackCheck, moduleCheck, sysctlChecks } from '../prerequisites/checks.ts';
 import type { Machine, TrialClient } from '../prerequisites/machine.ts';
-import { conntrackCheck, moduleCheck, moduleRemedy, offerWithModule } from '../prerequisites/pieces.ts';
-import { sysctlChecks, type WantedSysctl } from '../prerequisites/sysctls.ts';
 import { DEVICE } from './rules/client.ts';
 import { ipvsLayout } from './rules/rules.ts';
-import { SET_IDS } from './rules/sets.ts';
 import { ipvsSysctls } from './settings.ts';
 
 export async function ipvsModeChecks(
@@ -25,49 +22,47 @@ export async function ipvsModeChecks(
   settings: PreflightSettings,
 ): Promise<readonly Check[]> {
   const families = clients.map(({ family }) => family);
-  const sets = await setTypeChecks(machine, families);
+  const sets = await setTypeCheck(machine, families);
   // Before IPVS: every kernel loads it with the match ipvs, those from before 2022 not when its netlink family is asked
   // for; and a container may not load modules itself.
-  const rules = await ruleChecks(machine, clients, {
-    layout: ipvsLayout,
-    localhostNodePorts: false,
-    counters: false,
-    physdev: undefined,
-    sets: SET_IDS,
-  });
+  const rules = await ruleChecks(machine, clients, { layout: ipvsLayout, localhostNodePorts: false });
+  return [
+    ...(await ipvsChecks(machine, settings)),
+    await deviceCheck(machine),
+    sets,
+    ...rules,
+    await conntrackCheck(machine, families),
+  ];
+}
+
+/** The sysctls of IPVS, and whether it knows the scheduler, can be asked only while it is there. */
+async function ipvsChecks(
+  machine: Machine,
+  { scheduler, strictArp: strictARP }: PreflightSettings,
+): Promise<readonly Check[]> {
   const ipvs = await moduleCheck(machine, {
     module: 'ip_vs',
     offer: () => machine.findIpvs(),
     found: 'the kernel has IPVS',
   });
-  const hasIpvs = ipvs.state === 'present';
+  if (ipvs.state !== 'present') return [ipvs];
+  const sysctls = ipvsSysctls({ strictARP, kernel: machine.kernelRelease }).map(([name, value]) => ({
+    name,
+    value,
+    needed: 'always' as const,
+  }));
   return [
     ipvs,
-    await schedulerCheck(machine, settings.scheduler, hasIpvs),
-    await deviceCheck(machine),
-    ...sets,
-    ...rules,
-    await conntrackCheck(machine, families),
-    ...(hasIpvs ? [] : [unknown('sysctls net.ipv4.vs.*', 'always', 'not there without IPVS', CHECK_AGAIN)]),
-    ...sysctlChecks(machine, sysctls(settings, machine.kernelRelease, hasIpvs)),
+    await moduleCheck(machine, {
+      module: `ip_vs_${scheduler}`,
+      offer: () => machine.tryScheduler(scheduler),
+      subject: `IPVS scheduler ${scheduler}`,
+      found: 'a trial virtual server took it',
+      lack: 'a virtual server with it is refused: ',
+      remedy: 'Check the spelling of --ipvs-scheduler (rr, wrr, lc, sh, mh …). ',
+    }),
+    ...sysctlChecks(machine, sysctls),
   ];
-}
-
-const CHECK_AGAIN = 'Check again with ip_vs loaded.';
-
-async function schedulerCheck(machine: Machine, scheduler: string, hasIpvs: boolean): Promise<Check> {
-  const subject = `IPVS scheduler ${scheduler}`;
-  if (!hasIpvs) return unknown(subject, 'always', 'not tried without IPVS', CHECK_AGAIN);
-  // A virtual server that has it proves more than a trial, and nothing needs to be made.
-  if ((await machine.schedulersInUse()).includes(scheduler)) return present(subject, 'always', 'in use');
-  return moduleCheck(machine, {
-    module: `ip_vs_${scheduler}`,
-    offer: () => machine.tryScheduler(scheduler),
-    subject,
-    found: 'a trial virtual server took it',
-    lack: 'a virtual server with it is refused: ',
-    remedy: 'Check the spelling of --ipvs-scheduler (rr, wrr, lc, sh, mh …). ',
-  });
 }
 
 /** The dummy device that service addresses are bound to. */
@@ -90,44 +85,25 @@ async function deviceCheck(machine: Machine): Promise<Check> {
   });
 }
 
-async function setTypeChecks(machine: Machine, families: readonly Family[]): Promise<readonly Check[]> {
-  const accepted: string[] = [];
-  const refused: string[] = [];
-  const modules: string[] = [];
-  let reason: string | undefined;
+/** Names the first type that is refused. */
+async function setTypeCheck(machine: Machine, families: readonly Family[]): Promise<Check> {
   for (const type of IPSET_TYPES) {
-    let module = '';
     const offer = async (): Promise<Trial> => {
       for (const family of families) {
-        const support = await machine.setType(type, family);
-        if (support.state === 'present') continue;
-        module = support.module;
-        return { state: 'refused', reason: support.reason };
+        const trial = await machine.setType(type, family);
+        if (trial.state === 'refused') return trial;
       }
       return DONE;
     };
-    const first = await offer(); // which names the module
-    const trial = first.state === 'done' ? first : await offerWithModule(machine, module, offer);
-    (trial.state === 'done' ? accepted : refused).push(type);
-    if (trial.state === 'done') continue;
-    modules.push(module);
-    reason ??= trial.reason;
+    // `hash:ip,port,net`: ip_set_hash_ipportnet
+    const module = `ip_set_${type.replace(':', '_').replaceAll(',', '')}`;
+    const check = await moduleCheck(machine, {
+      module,
+      offer,
+      found: type,
+      lack: `no sets of the type ${type}: `,
+    });
+    if (check.state !== 'present') return check;
   }
-  const there = accepted.length > 0 ? [present('ipset types', 'always', accepted.join('; '))] : [];
-  if (reason === undefined) return there;
-  const subject = `kernel module${modules.length > 1 ? 's' : ''} ${modules.join(', ')}`;
-  const found = `no sets of the type ${refused.join('; ')}: ${reason}`;
-  return [...there, absent(subject, 'always', found, moduleRemedy(machine, modules))];
-}
-
-/** Those of IPVS are there only while it is. */
-function sysctls(
-  { strictArp: strictARP }: PreflightSettings,
-  kernel: string,
-  hasIpvs: boolean,
-): readonly WantedSysctl[] {
-  return ipvsSysctls({ strictARP, kernel }).flatMap(([name, value]) => {
-    const module = name.startsWith('net/ipv4/vs/') ? 'ip_vs' : undefined;
-    return module && !hasIpvs ? [] : [{ name, value, needed: 'always', module }];
-  });
+  return present('ipset types', 'always', IPSET_TYPES.join('; '));
 }

@@ -14,8 +14,6 @@ import { withNetlink } from '../staleObjects.ts';
 export const KUBE_PROXY_TABLE = 'kube-proxy';
 /** What a check leaves that is killed in between. */
 export const TRIAL_TABLE = 'junction-trial';
-/** The kernel deletes it with its socket. */
-export const OWNED_TRIAL_TABLE = 'junction-trial-owned';
 export const OWN_TABLES: readonly string[] = [...OUR_TABLES, TRIAL_TABLE];
 export const EVERY_TABLE: readonly string[] = [...OWN_TABLES, KUBE_PROXY_TABLE];
 

@@ -32,7 +32,7 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
   const { config, log } = options;
   const enabled = FAMILIES.filter((family) => family === 'IPv4' || isIpv6Enabled());
   const generations = new GenerationCount();
-  const { families, counters } = await nftPreflight(enabled, options);
+  const families = await nftPreflight(enabled, options);
   const hasBackstop = config.junction.nftablesBackstop;
   logStack(families, log);
   const thread = await NetlinkThread.start();
@@ -66,7 +66,7 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
           if (isNewReason) log.warn('Our table has no backstop for now', { ipFamily: family, reason });
         },
         masqueradeBit: config.nftables.masqueradeBit,
-        counters: counters && config.junction.nftablesCounters,
+        counters: config.junction.nftablesCounters,
         nodeIps: () => addresses.nodeIps(family),
       });
       opened.push({ family, proxier, events });

@@ -8,10 +8,10 @@ export type CheckState =
   | 'missing'
   /** It could not be tried. */
   | 'unknown'
-  /** The mode runs without it, and something of less weight does not work. */
+  /** The mode runs, but what it is needed for does not work. */
   | 'degraded';
 
-/** Without the one the mode cannot run; without the other, what it names does not work. */
+/** `always`: without it the mode cannot run. */
 export type Need = 'always' | `for ${string}`;
 
 export interface Check {
@@ -24,15 +24,14 @@ export interface Check {
   readonly remedy: string;
 }
 
-/** Of an offer to the kernel. */
 export type Trial =
   | { readonly state: 'done' }
-  /** In the kernel's word (`EOPNOTSUPP`) or a program's. */
+  /** `reason`: the kernel's error name (`EOPNOTSUPP`) or a program's message. */
   | { readonly state: 'refused'; readonly reason: string };
 
 export const DONE: Trial = { state: 'done' };
 
-/** What of the configuration decides on what a mode needs. */
+/** The part of the configuration that decides what a mode needs. */
 export interface PreflightSettings {
   readonly layout: ValidConfig['junction']['iptablesLayout'];
   /** Node ports answer on 127.0.0.1. */
@@ -81,13 +80,13 @@ function things(count: number, one: string, many: string): string {
   return count === 1 ? `1 thing ${one}` : `${count} things ${many}`;
 }
 
-/** Warns of what is degraded. Throws when something that is needed is missing, and names all of it. */
+/** Warns of what is degraded. Throws when something that is needed is missing. */
 export function report(mode: string, checks: readonly Check[], log: Pick<Log, 'warn' | 'verbose'>): void {
   const readiness = readinessOf(checks);
   for (const { subject, state, needed, found, remedy } of checks) {
     const fields = { what: subject, found, needed, whatToDo: remedy };
     if (state === 'degraded') log.warn('The machine lacks something that is needed for a part', fields);
-    // Next to what is missing, what could not be tried for its want is noise.
+    // While something is missing, what could not be tried because of that is noise.
     else if (state === 'unknown' && needed === 'always' && readiness === 'unclear')
       log.warn('Could not check something that is needed', fields);
     else log.verbose(2, 'Checked', { ...fields, state });
@@ -96,6 +95,6 @@ export function report(mode: string, checks: readonly Check[], log: Pick<Log, 'w
   const missing = checks.filter(({ state }) => state === 'missing');
   throw new JunctionError('PREFLIGHT_FAILED', summary(mode, missing).replace(/\.$/, ''), {
     detail: missing.map(({ subject, found, remedy }) => `- ${subject}: ${found}\n  ${remedy}`).join('\n'),
-    hint: `Bring what is missing; \`junction check --proxy-mode=${mode}\` shows all of it.`,
+    hint: `Bring what is missing; \`junction check --proxy-mode=${mode}\` shows it again.`,
   });
 }

@@ -1,6 +1,6 @@
 /**
- * All that the checks may do to the machine that we run on, in the network namespace of this thread: reads, and trials
- * that leave nothing behind.
+ * Everything that the checks may do to this machine, in the network namespace of this thread: reads, and trials that
+ * leave nothing behind.
  */
 import { accessSync, constants as access, existsSync } from 'node:fs';
 import { release } from 'node:os';
@@ -9,24 +9,23 @@ import { systemClock } from '../../time/systemClock.ts';
 import { wait } from '../../time/wait.ts';
 import type { ValidConfig } from '../../config/effective.ts';
 import { isJunctionError } from '../../errors.ts';
-import { FAMILIES, type Family } from '../../model/ip.ts';
+import type { Family } from '../../model/ip.ts';
 import type { Change } from '../../netlink/batch.ts';
 import { type NetlinkChannel, type TransactionChannel, withChannel } from '../../netlink/channel.ts';
 import { getFlows } from '../../netlink/conntrack.ts';
-import { createSet, destroySet, type IpsetSupport, type IpsetType } from '../../netlink/ipset.ts';
+import { createSet, destroySet, type IpsetType } from '../../netlink/ipset.ts';
 import { deleteService, type IpvsServiceKey, newService } from '../../netlink/ipvs.ts';
 import { deleteLink, newLink } from '../../netlink/rtnetlink.ts';
-import { deleteNfacct, ensureNfacct, readNfacct } from '../../netlink/nfacct.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE, requestOnce } from '../../netlink/socket.ts';
 import { type CommandRunner, run, timeLimited } from '../../system/processes.ts';
 import { readSysctl } from '../../system/sysctl.ts';
 import { IptablesClient } from '../iptables/client.ts';
 import { isIpv6Enabled } from '../iptables/families.ts';
-import { findIpvs, readServers, setSupport } from '../ipvs/client.ts';
+import { findIpvs, setSupport } from '../ipvs/client.ts';
 import { findDevice } from '../ipvs/device.ts';
-import { OWNED_TRIAL_TABLE, TRIAL_TABLE } from '../nftables/cleanup.ts';
+import { TRIAL_TABLE } from '../nftables/cleanup.ts';
 import { NetlinkNftClient } from '../nftables/client.ts';
-import { type NftTrial, type TrialTable, writeAndDelete } from '../nftables/trialTable.ts';
+import type { TableOperation, TableTransaction } from '../nftables/rules/table.ts';
 import { readProcessStatus } from './capabilities.ts';
 import { DONE, type Trial } from './check.ts';
 import { NOBODY } from './sample.ts';
@@ -36,7 +35,6 @@ const TRIAL_SERVER: IpvsServiceKey = { protocol: 'TCP', ip: NOBODY.IPv4, port: 2
 const TRIAL_LINK = 'junction-trial';
 const TRIAL_SET = { type: 'hash:ip', hashSize: 64, maxElements: 64 } as const;
 const NO_IPVS: Trial = { state: 'refused', reason: 'the kernel has no IPVS' };
-/** What a rule referred to is freed a moment after the rule. */
 const REMOVALS = 10;
 const REMOVAL_PAUSE_MS = 20;
 
@@ -45,11 +43,13 @@ type SysctlLook =
   | { readonly state: 'absent' }
   | { readonly state: 'unreadable'; readonly reason: string };
 
-/** What the checks need of a client of iptables. */
 export type TrialClient = Pick<
   IptablesClient,
   'family' | 'version' | 'variant' | 'reason' | 'features' | 'programs' | 'restore'
 >;
+
+/** `operation`: the one that was refused, if the kernel says. */
+export type TableTrial = Trial & { readonly operation?: TableOperation | undefined };
 
 type MachineOptions = Pick<ValidConfig['junction'], 'iptablesVariant' | 'sysctlRoot'>;
 export type Machine = ReturnType<typeof systemMachine>;
@@ -77,12 +77,26 @@ export function systemMachine(
     },
     sysctl: (name: string): SysctlLook => sysctl(name, sysctlRoot ?? '/proc/sys'),
     openClient: (family: Family): Promise<TrialClient> => IptablesClient.open({ family, variant, runner }),
-    tryTable,
 
-    setType: (type: IpsetType, family: Family): Promise<IpsetSupport> =>
-      withChannel(NETLINK_NETFILTER, (channel) => setSupport(channel, type, family)).catch(
-        (error: unknown) => ({ state: 'absent', module: 'ip_set', reason: messageOf(error) }),
-      ),
+    /** Commits the transaction to a table that no other program has, and deletes the table. */
+    tryTable: (family: Family, transaction: TableTransaction): Promise<TableTrial> =>
+      attempt<TableTrial>(NETLINK_NETFILTER, async (channel) => {
+        const client = new NetlinkNftClient(family, channel, TRIAL_TABLE);
+        // One that a killed run left.
+        await client.commit([{ kind: 'deleteTable' }]);
+        const outcome = await client.commit(transaction);
+        if (outcome.state === 'refused')
+          return { state: 'refused', reason: outcome.name, operation: outcome.operation };
+        await client.commit([{ kind: 'deleteTable' }]);
+        return DONE;
+      }),
+
+    /** The kernel loads the type's module if it can. */
+    setType: (type: IpsetType, family: Family): Promise<Trial> =>
+      attempt(NETLINK_NETFILTER, async (channel) => {
+        const support = await setSupport(channel, type, family);
+        return support.state === 'present' ? DONE : { state: 'refused', reason: support.reason };
+      }),
     /** A set of type hash:ip, until `removeSet`. */
     makeSet: (name: string, family: Family): Promise<Trial> =>
       attempt(NETLINK_NETFILTER, async (channel) => {
@@ -90,42 +104,39 @@ export function systemMachine(
         if (support.state === 'absent') return { state: 'refused', reason: support.reason };
         return make(channel, createSet(name, { ...TRIAL_SET, family }, support.revision));
       }),
+    /** The kernel frees a set a moment after the last rule that matches it. */
     removeSet: (name: string): Promise<void> =>
-      withChannel(NETLINK_NETFILTER, (channel) =>
-        untilDone(async () => (await channel.apply([destroySet(name)]))[0]?.state !== 'refused'),
-      ),
-    /** A counter for the match nfacct, until `removeCounter`. */
-    makeCounter: (name: string): Trial => {
-      const outcome = ensureNfacct(name);
-      return outcome.state === 'unavailable' ? { state: 'refused', reason: outcome.reason } : DONE;
-    },
-    removeCounter: (name: string): Promise<void> =>
-      untilDone(async () => deleteNfacct(name) || readNfacct(name) === undefined),
+      withChannel(NETLINK_NETFILTER, async (channel) => {
+        for (let tries = 0; tries < REMOVALS; tries++) {
+          const [outcome] = await channel.apply([destroySet(name)]);
+          if (outcome?.state !== 'refused') return;
+          await wait(systemClock, REMOVAL_PAUSE_MS);
+        }
+      }),
 
     findIpvs: (): Promise<Trial> =>
       attempt(NETLINK_GENERIC, async (generic) => ((await findIpvs(generic)) === undefined ? NO_IPVS : DONE)),
-    schedulersInUse: (): Promise<readonly string[]> =>
-      withChannel(NETLINK_GENERIC, async (generic) => {
-        const ipvs = await findIpvs(generic);
-        if (ipvs === undefined) return [];
-        const servers = await Promise.all(FAMILIES.map((family) => readServers(generic, ipvs, family)));
-        return servers.flat().map(({ scheduler }) => scheduler);
-      }),
     tryScheduler: (scheduler: string): Promise<Trial> =>
-      withChannel(NETLINK_GENERIC, async (generic) => {
+      attempt(NETLINK_GENERIC, async (generic) => {
         const ipvs = await findIpvs(generic);
         if (ipvs === undefined) return NO_IPVS;
         const service = { ...TRIAL_SERVER, scheduler, flags: 0, timeout: 0, clientPrefix: 32 };
         return makeAndDelete(generic, newService(ipvs, service), deleteService(ipvs, TRIAL_SERVER));
       }),
-    /** That of the IPVS mode. */
+    /** The device of the IPVS mode. */
     findDevice: (): Promise<{ readonly kind: string | undefined } | undefined> =>
       withChannel(NETLINK_ROUTE, findDevice),
     tryLink: (kind: string): Promise<Trial> =>
       attempt(NETLINK_ROUTE, (route) =>
         makeAndDelete(route, newLink(TRIAL_LINK, kind), deleteLink(TRIAL_LINK)),
       ),
-    tryConntrack,
+    /** Asks for flows to an address that no packet has. */
+    tryConntrack: (family: Family): Trial => {
+      const question = { protocol: 'SCTP', address: NOBODY.IPv4, port: 65_535 } as const;
+      const reply = requestOnce(NETLINK_NETFILTER, getFlows(family, question));
+      if (typeof reply === 'string') return { state: 'refused', reason: reply };
+      return reply.kind === 'answered' ? DONE : { state: 'refused', reason: reply.name };
+    },
   };
 }
 
@@ -134,7 +145,7 @@ async function loadModule(name: string, runner: CommandRunner): Promise<Trial> {
     const { code, stderr } = await runner(['modprobe', '--', name]);
     return code === 0 ? DONE : { state: 'refused', reason: stderr.trim() };
   } catch (error) {
-    return { state: 'refused', reason: messageOf(error) };
+    return refusedBy(error);
   }
 }
 
@@ -144,7 +155,7 @@ function sysctl(name: string, root: string): SysctlLook {
     return { state: 'value', value, writable: isWritable(join(root, name)) };
   } catch (error) {
     if (isJunctionError(error, 'SYSCTL_MISSING')) return { state: 'absent' };
-    return { state: 'unreadable', reason: messageOf(error) };
+    return { state: 'unreadable', reason: refusedBy(error).reason };
   }
 }
 
@@ -157,23 +168,7 @@ function isWritable(path: string): boolean {
   }
 }
 
-/** Writes a table of nftables that no other program has, reads it back, and deletes it. */
-function tryTable(family: Family, table: TrialTable): Promise<NftTrial> {
-  const name = table.isOwned ? OWNED_TRIAL_TABLE : TRIAL_TABLE;
-  return attempt<NftTrial>(NETLINK_NETFILTER, (channel) =>
-    writeAndDelete(new NetlinkNftClient(family, channel, name), table),
-  );
-}
-
-/** Asks for flows to an address that no packet has. */
-function tryConntrack(family: Family): Trial {
-  const question = { protocol: 'SCTP', address: NOBODY.IPv4, port: 65_535 } as const;
-  const reply = requestOnce(NETLINK_NETFILTER, getFlows(family, question));
-  if (typeof reply === 'string') return { state: 'refused', reason: reply };
-  return reply.kind === 'answered' ? DONE : { state: 'refused', reason: reply.name };
-}
-
-/** First deletes one that a killed run left, which would be taken for proof. */
+/** First deletes what a killed run left, which would be taken for proof. */
 async function makeAndDelete(channel: NetlinkChannel, making: Change, deletion: Change): Promise<Trial> {
   await channel.apply([deletion]);
   const made = await make(channel, making);
@@ -187,25 +182,22 @@ async function make(channel: NetlinkChannel, change: Change): Promise<Trial> {
   return outcome?.state === 'absent' ? { state: 'refused', reason: 'it is not there' } : DONE;
 }
 
+type Refused = Extract<Trial, { state: 'refused' }>;
+
 /** A kernel without a whole netlink protocol refuses the socket. */
-async function attempt<T = Trial>(
+async function attempt<T extends Trial = Trial>(
   protocol: number,
   ask: (channel: TransactionChannel) => Promise<T>,
-): Promise<T | { readonly state: 'refused'; readonly reason: string }> {
+): Promise<T | Refused> {
   try {
     return await withChannel(protocol, ask);
   } catch (error) {
-    return { state: 'refused', reason: messageOf(error) };
+    return refusedBy(error);
   }
 }
 
-/** Of an expected failure; others are thrown again. */
-function messageOf(error: unknown): string {
-  if (isJunctionError(error)) return error.message;
+/** Other failures than expected ones are thrown again. */
+function refusedBy(error: unknown): Refused {
+  if (isJunctionError(error)) return { state: 'refused', reason: error.message };
   throw error;
-}
-
-async function untilDone(isDone: () => Promise<boolean>): Promise<void> {
-  for (let count = 0; count < REMOVALS && !(await isDone()); count++)
-    await wait(systemClock, REMOVAL_PAUSE_MS);
 }

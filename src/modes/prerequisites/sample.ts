@@ -1,8 +1,8 @@
 /**
- * Sample services which together use every part of a mode's rules. A mode compiles them as it compiles any others, and
- * offers the kernel the result. Their addresses are reserved for documentation (RFC 5737, RFC 3849): no packet has them.
+ * Sample services which together use every part of a mode's rules. A mode compiles them like any others and offers the
+ * kernel the result. Their addresses are reserved for documentation (RFC 5737, RFC 3849): no packet has them.
  */
-import { type Endpoint, type PortKey, portKey } from '../../model/endpointTracker.ts';
+import { type Endpoint, portKey } from '../../model/endpointTracker.ts';
 import { type Family, hostCidr, hostPort, type Ip, parseIp } from '../../model/ip.ts';
 import { objectKey, type Protocol } from '../../model/objects.ts';
 import type { ServicePort } from '../../model/serviceTracker.ts';
@@ -13,11 +13,11 @@ interface SamplePort {
   readonly protocol: Protocol;
   readonly endpoints: number;
   readonly affinitySeconds?: number;
-  /** Also the internal one. */
+  /** Both traffic policies are Local. */
   readonly isPolicyLocal?: boolean;
 }
 
-/** One for each protocol; with affinity; without endpoints; with more endpoints than nftables mode tries in turn. */
+/** Each protocol; affinity; no endpoints; more endpoints than the nftables mode tries in turn. */
 const PORTS: readonly SamplePort[] = [
   { protocol: 'TCP', endpoints: 1 },
   { protocol: 'UDP', endpoints: 2 },
@@ -27,10 +27,9 @@ const PORTS: readonly SamplePort[] = [
   { protocol: 'TCP', endpoints: 17 },
 ];
 const SERVICE = objectKey('junction', 'trial');
-const NODE_NAME = 'junction-trial';
 const FIRST_PORT = 60_000;
 
-/** The address at which no other program can be disturbed. */
+/** An address that no other program uses. */
 export const NOBODY: Readonly<Record<Family, Ip>> = {
   IPv4: documentationIp('IPv4', 0),
   IPv6: documentationIp('IPv6', 0),
@@ -38,7 +37,7 @@ export const NOBODY: Readonly<Record<Family, Ip>> = {
 
 export function samplePlan(family: Family, loopbackNodePorts: boolean): Plan {
   const view: NodeView = {
-    nodeName: NODE_NAME,
+    nodeName: 'junction-trial',
     zone: undefined,
     nodeIp: undefined,
     localDetector: { kind: 'cidr', cidr: hostCidr(documentationIp(family, 9)) },
@@ -47,7 +46,7 @@ export function samplePlan(family: Family, loopbackNodePorts: boolean): Plan {
     allowExternalIPs: true,
   };
   const ports = PORTS.map((port, index) => servicePort(port, index, family));
-  const endpoints = new Map<PortKey, readonly Endpoint[]>(
+  const endpoints = new Map(
     PORTS.map(({ protocol, endpoints: count }, index) => [
       portKey(`p${index}`, protocol),
       Array.from({ length: count }, (_, each) => endpoint(documentationIp(family, 16 + each))),
@@ -85,16 +84,8 @@ function servicePort(
 }
 
 function endpoint(ip: Ip): Endpoint {
-  const isReady = { ready: true, serving: true, terminating: false };
-  return {
-    ip,
-    port: FIRST_PORT,
-    key: hostPort(ip, FIRST_PORT),
-    isLocal: true,
-    ...isReady,
-    zoneHints: [],
-    nodeHints: [],
-  };
+  const state = { ready: true, serving: true, terminating: false, zoneHints: [], nodeHints: [] };
+  return { ip, port: FIRST_PORT, key: hostPort(ip, FIRST_PORT), isLocal: true, ...state };
 }
 
 function documentationIp(family: Family, number: number): Ip {

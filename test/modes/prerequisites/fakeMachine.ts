@@ -17,14 +17,10 @@ export interface Lacks {
   readonly moduleFolder?: boolean;
   readonly ipv6?: boolean;
   readonly programs?: readonly string[];
-  readonly counters?: boolean;
   readonly iptables?: FakeIptablesOptions;
   readonly iptablesOf?: Partial<Record<Family, FakeIptablesOptions>>;
   readonly nftables?: FakeNftablesOptions;
   readonly nftablesOf?: Partial<Record<Family, FakeNftablesOptions>>;
-  /** What `nft --version` prints. */
-  readonly nftVersion?: string;
-  readonly schedulersInUse?: readonly string[];
   readonly schedulers?: readonly string[];
   readonly link?: Awaited<ReturnType<Machine['findDevice']>>;
   /** Values under /proc/sys; a setting that is `undefined` is not there. */
@@ -36,7 +32,7 @@ const ALL_CAPABILITIES = '000001ffffffffff';
 
 export interface FakeMachine extends Machine {
   readonly clients: FakeIptables[];
-  /** Sets and counters that are there now, by name. */
+  /** Sets that are there now, by name. */
   readonly trialObjects: ReadonlySet<string>;
   /** What was tried and made, in order. */
   readonly trials: readonly string[];
@@ -77,11 +73,7 @@ export function fakeMachine(lacks: Lacks = {}): FakeMachine {
     trials,
     kernelRelease: '6.1.0-18-amd64',
     run: fakeRunner((command) =>
-      lacks.programs?.includes(command.split(' ')[0] ?? '') === true
-        ? 'missing'
-        : command === 'nft --version'
-          ? { stdout: lacks.nftVersion ?? 'nftables v1.0.6 (Lester Gooch #5)\n' }
-          : {},
+      lacks.programs?.includes(command.split(' ')[0] ?? '') === true ? 'missing' : {},
     ).runner,
     processStatus: () => `Name:\tnode\nCapPrm:\t0\nCapEff:\t${lacks.capabilities ?? ALL_CAPABILITIES}\n`,
     hasIpv6: () => lacks.ipv6 ?? true,
@@ -105,22 +97,17 @@ export function fakeMachine(lacks: Lacks = {}): FakeMachine {
     },
     setType: async (type) => {
       const module = `ip_set_${type.replace(':', '_').replaceAll(',', '')}`;
-      return unloaded.has(module)
-        ? { state: 'absent', module, reason: `no sets of type ${type}` }
-        : { state: 'present', revision: 1 };
+      return withModule(module, 'ENOENT');
     },
     makeSet: async (name) =>
       unloaded.has('ip_set_hash_ip') ? { state: 'refused', reason: 'no sets' } : makeObject(name),
     removeSet: removeObject,
-    makeCounter: (name) =>
-      lacks.counters === false ? { state: 'refused', reason: 'EINVAL' } : makeObject(name),
-    removeCounter: removeObject,
-    tryTable: async (family, table) => {
-      trials.push(`${table.isOwned ? 'owned table' : 'table'} of ${family}`);
-      return nftables[family].tryTable(table);
+    tryTable: async (family, transaction) => {
+      const isOwned = transaction.some((each) => each.kind === 'addTable' && each.isOwned);
+      trials.push(`${isOwned ? 'owned table' : 'table'} of ${family}`);
+      return nftables[family].tryTable(transaction);
     },
     findIpvs: async () => withModule('ip_vs', 'the kernel has no IPVS'),
-    schedulersInUse: async () => lacks.schedulersInUse ?? [],
     tryScheduler: async (name) => {
       trials.push(`virtual server with ${name}`);
       const isKnown = (lacks.schedulers ?? ['rr', 'wrr']).includes(name);

@@ -1,15 +1,19 @@
 /** A kernel that looks at tables as the real one does, without the modules that a test takes away. */
-import type { ChainSpec, RuleSpec, Statement, TableSet } from '../../../src/modes/nftables/rules/table.ts';
-import type { NftTrial, TrialTable } from '../../../src/modes/nftables/trialTable.ts';
 import type { Family } from '../../../src/model/ip.ts';
+import type { TableTrial } from '../../../src/modes/prerequisites/machine.ts';
+import type {
+  RuleSpec,
+  Statement,
+  TableOperation,
+  TableTransaction,
+} from '../../../src/modes/nftables/rules/table.ts';
 
 /** What an old kernel does not have, though no module brings it. */
-type OldKernel =
-  /** It takes them, and forgets. */
-  'counters' | 'several ranges' | 'reject before routing' | 'update with data' | 'owners';
+type OldKernel = 'several ranges' | 'reject before routing' | 'update with data' | 'owners';
 
 export interface FakeNftablesOptions {
   readonly lacks?: readonly OldKernel[];
+  readonly lacksFamily?: boolean;
   /** As if there were a limit to a table. */
   readonly mostSets?: number;
   /** What the first trials are answered with, whatever they are. */
@@ -19,47 +23,58 @@ export interface FakeNftablesOptions {
 export class FakeNftables {
   readonly #family: Family;
   readonly #lacks: readonly OldKernel[];
+  readonly #lacksFamily: boolean;
   readonly #mostSets: number;
   readonly #interruptions: string[];
   readonly #unloaded: ReadonlySet<string>;
 
   constructor(family: Family, options: FakeNftablesOptions, unloaded: ReadonlySet<string>) {
-    const { lacks = [], mostSets = Infinity, interruptions = [] } = options;
+    const { lacks = [], lacksFamily = false, mostSets = Infinity, interruptions = [] } = options;
     this.#family = family;
     this.#lacks = lacks;
+    this.#lacksFamily = lacksFamily;
     this.#mostSets = mostSets;
     this.#interruptions = [...interruptions];
     this.#unloaded = unloaded;
   }
 
-  tryTable(table: TrialTable): NftTrial {
-    const reason =
-      this.#interruptions.shift() ??
-      this.#refusal(table) ??
-      (table.sets.length > this.#mostSets ? 'ENFILE' : undefined);
-    if (reason !== undefined) return { state: 'refused', reason };
-    const forgotten = table.sets.filter(({ counts }) => counts === true && this.#lacks.includes('counters'));
-    return { state: 'done', different: forgotten.map(({ name }) => name) };
+  /** Names the first operation that it refuses. */
+  tryTable(transaction: TableTransaction): TableTrial {
+    const interruption = this.#interruptions.shift();
+    if (interruption !== undefined) return { state: 'refused', reason: interruption };
+    const early = reachedFromPrerouting(transaction);
+    const sets = new Set<string>();
+    for (const operation of transaction) {
+      if (operation.kind === 'addSet') sets.add(operation.set.name);
+      const reason = this.#refusal(operation, sets, early);
+      if (reason !== undefined) return { state: 'refused', reason, operation };
+    }
+    return { state: 'done' };
   }
 
-  #refusal({ sets, chains, elements, isOwned }: TrialTable): string | undefined {
-    if (isOwned && this.#lacks.includes('owners')) return 'ENOTSUP';
-    if (this.#unloaded.has('nf_tables')) return 'ENOTSUP';
-    if (chains.some(({ hook }) => hook) && this.#unloaded.has('nft_chain_nat')) return 'ENOENT';
-    const names = new Set(sets.map(({ name }) => name));
-    if (elements.some(({ set }) => !names.has(set))) return 'ENOENT';
-    const early = reachedFromPrerouting(chains);
-    const all = chains.flatMap(({ name, rules }) =>
-      rules.map((rule) => ({ isEarly: early.has(name), rule })),
-    );
-    return (
-      sets.map((set) => this.#setRefusal(set)).find((reason) => reason !== undefined) ??
-      all.map(({ isEarly, rule }) => this.#ruleRefusal(isEarly, rule)).find((reason) => reason !== undefined)
-    );
-  }
-
-  #setRefusal({ key, ranges }: TableSet): string | undefined {
-    return key.length > 1 && ranges && this.#lacks.includes('several ranges') ? 'ENOTSUP' : undefined;
+  #refusal(
+    operation: TableOperation,
+    sets: ReadonlySet<string>,
+    early: ReadonlySet<string>,
+  ): string | undefined {
+    if (this.#lacksFamily || this.#unloaded.has('nf_tables')) return 'ENOTSUP';
+    switch (operation.kind) {
+      case 'addTable':
+        return operation.isOwned && this.#lacks.includes('owners') ? 'ENOTSUP' : undefined;
+      case 'addChain':
+        return operation.hook && this.#unloaded.has('nft_chain_nat') ? 'ENOENT' : undefined;
+      case 'addSet': {
+        const { key, ranges } = operation.set;
+        if (sets.size > this.#mostSets) return 'ENFILE';
+        return key.length > 1 && ranges && this.#lacks.includes('several ranges') ? 'ENOTSUP' : undefined;
+      }
+      case 'addRule':
+        return this.#ruleRefusal(early.has(operation.chain), operation.rule);
+      case 'addElements':
+        return sets.has(operation.set.name) ? undefined : 'ENOENT';
+      default:
+        return undefined;
+    }
   }
 
   #ruleRefusal(isEarly: boolean, { statements }: RuleSpec): string | undefined {
@@ -94,15 +109,16 @@ export class FakeNftables {
 }
 
 /** Names of chains, by jumps alone. */
-function reachedFromPrerouting(chains: readonly ChainSpec[]): ReadonlySet<string> {
+function reachedFromPrerouting(transaction: TableTransaction): ReadonlySet<string> {
   const reached = new Set<string>();
   const visit = (name: string): void => {
     if (reached.has(name)) return;
     reached.add(name);
-    for (const { rules } of chains.filter((chain) => chain.name === name))
-      for (const { statements } of rules)
-        for (const statement of statements) if ('chain' in statement) visit(statement.chain);
+    for (const operation of transaction)
+      if (operation.kind === 'addRule' && operation.chain === name)
+        for (const statement of operation.rule.statements) if ('chain' in statement) visit(statement.chain);
   };
-  for (const { name, hook } of chains) if (hook?.point === 'prerouting') visit(name);
+  for (const operation of transaction)
+    if (operation.kind === 'addChain' && operation.hook?.point === 'prerouting') visit(operation.chain);
   return reached;
 }

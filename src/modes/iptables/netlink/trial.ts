@@ -7,7 +7,7 @@ import type { RulesChannel } from '../../../netlink/channel.ts';
 import { getRules } from '../../../netlink/nftables/objects.ts';
 import { WORDS_PER_RULE } from '../../../netlink/nftables/ruleReducer.ts';
 import type { IptablesClient } from '../client.ts';
-import { sampleRules } from '../ruleTrial.ts';
+import { sampleRules } from '../prerequisites.ts';
 import { piece, printStep, type Step } from '../rules/edit.ts';
 import type { Layout } from '../rules/fragment.ts';
 import { SENT_TRIAL_CHAIN, TRIAL_CHAIN } from '../rules/names.ts';
@@ -31,13 +31,13 @@ export async function findDifference(
   layout: Layout,
 ): Promise<string | undefined> {
   const { family, version } = client;
-  const { randomFully } = client.features;
-  const sample = { layout, family, randomFully, localhostNodePorts: true, filledSets: [], omitted: OMITTED };
   const encoder = new RuleEncoder({ family, dialect: dialectOf(version) });
   const writer = new NetlinkWriter(family, channel, encoder);
   for (const table of TABLES) {
     // What cannot be encoded is written by iptables-restore in any case.
-    const rules = sampleRules(table, sample).filter((rule) => encoder.encode(rule));
+    const rules = sampleRules(table, client, { layout, localhostNodePorts: true }).filter(
+      (rule) => !rule.matches.some(({ kind }) => OMITTED.has(kind)) && encoder.encode(rule),
+    );
     try {
       const accepted = await restoreAccepted(client, table, rules);
       await writer.commit(writeStep(table, SENT_TRIAL_CHAIN, accepted));
