@@ -112,13 +112,20 @@ async function failedTests(copy, tests, more = []) {
   await runQuietly([process.execPath, 'scripts/build.mjs'], { cwd: copy });
   const report = join(copy, 'mutations.json');
   rmSync(report, { force: true });
-  const output = await runVitest(copy, [...tests, '--reporter=json', `--outputFile=${report}`, ...more]);
+  const { output, code } = await runVitest(copy, [
+    ...tests,
+    '--reporter=json',
+    `--outputFile=${report}`,
+    ...more,
+  ]);
   const { testResults } = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : { testResults: [] };
   if (testResults.length === 0) throw new Failure(`no test ran\n${output}`);
-  return testResults
+  const failed = testResults
     .filter(({ status }) => status === 'failed')
-    .map(({ name }) => relative(copy, name))
-    .toSorted();
+    .map(({ name }) => relative(copy, name));
+  // A report that --bail ends early may lack the failed test.
+  if (failed.length === 0 && code !== 0 && more.length > 0) return [`one of ${tests.join(', ')}`];
+  return failed.toSorted();
 }
 
 /** In a process group of its own, so that its workers end with it. */
@@ -141,13 +148,13 @@ async function runVitest(copy, args) {
   };
   process.prependOnceListener('exit', end);
   const timer = setTimeout(end, MOST_MINUTES * 60_000);
-  await new Promise((resolve, reject) => {
+  const code = await new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('close', resolve);
   });
   clearTimeout(timer);
   process.off('exit', end);
-  return output;
+  return { output, code };
 }
 
 function git(cwd, ...args) {

@@ -166,6 +166,9 @@ function walkedIpvs(snapshot: IpvsSnapshot, { view }: Plan, row: Subject): strin
     const again = walk((entry) => outcome.learned.includes(entry)).outcomes;
     return again.length === 1 && deepEqual(again[0], { ...outcome, probability: 1, byAffinity: true });
   };
+  const isLocal =
+    first.outcomes.some(({ kind }) => kind === 'pass') && snapshot.bound.has(packet.destination);
+  if (isLocal) return printRow(row, 'delivered to the node itself');
   const sticky = first.outcomes.filter(({ learned }) => learned.length > 0);
   return sticky.every(isKept) ? printWalk(row, first) : printRow(row, 'forgets its client');
 }

@@ -215,7 +215,7 @@ export class ContractNode implements DrivenNode {
     this.#watching = Promise.all([this.#watching, this.#side.packets(rows, this.#world)]).then(([, seen]) => {
       for (const [index, text] of seen.entries()) {
         const mayPass = rows[index]?.fate.verdict === 'pass' && text.endsWith('-> pass');
-        if (!mayPass && /-> (?:drop|reject|pass)\b/.test(text)) this.#gaps.push(text);
+        if (!mayPass && /-> (?:drop|reject|pass|delivered)\b/.test(text)) this.#gaps.push(text);
       }
     });
   }
