@@ -9,13 +9,12 @@ import { constants } from 'node:os';
 import { type Family, type Ip, parseBytes } from '../model/ip.ts';
 import { AttributeTable, findAttribute, optional } from './attributes.ts';
 import type { Change, ChangeOutcome } from './batch.ts';
-import type { ScanEnd, TransactionChannel } from './channel.ts';
+import type { TransactionChannel } from './channel.ts';
 import { ATTRIBUTE_HEADER_BYTES, LITTLE_ENDIAN, NLM_F_DUMP, malformedMessage, viewOf } from './codec.ts';
 import { type TransportProtocol, addressFamily, decodeIp, protocolByte } from './inet.ts';
 import { bytes, bytesAt, u16be, u32, u32be } from './kinds.ts';
 import { NFGENMSG_BYTES, NFNL_SUBSYS_CTNETLINK, nfnlRequest } from './nfnetlink.ts';
-import type { NetlinkRequest } from './socket.ts';
-import type { FlowFilter } from './worker/flowFilter.ts';
+import type { NetlinkEnd, NetlinkRequest } from './socket.ts';
 
 const IPCTNL_MSG_CT_GET = 1;
 const IPCTNL_MSG_CT_DELETE = 2;
@@ -50,6 +49,9 @@ const REQUEST = new AttributeTable('a request for flows', {
 const ABSENT: Change['expected'] = new Map([[constants.errno.ENOENT, 'absent']]);
 
 export type FlowProtocol = Exclude<TransportProtocol, 'TCP'>;
+
+/** By what a client dials: most flows are left out before they become objects. */
+export type FlowTest = (protocol: FlowProtocol, destinationPort: number) => boolean;
 
 /** What a dump is narrowed to inside the kernel. */
 export interface DumpFilter<P extends TransportProtocol = FlowProtocol> {
@@ -110,10 +112,14 @@ export class ConntrackTable {
     this.#channel = channel;
   }
 
-  /** Those that pass the filter, some at a time, as the kernel returns them. They may be removed meanwhile. */
-  scan(dump: DumpFilter, filter: FlowFilter, take: (flows: readonly KernelFlow[]) => void): Promise<ScanEnd> {
-    return this.#channel.scan(getFlows(this.#family, dump), filter, (messages) =>
-      take(messages.flatMap(({ payload }) => decodeFlow(payload) ?? [])),
+  /** Flows to these ports, some at a time, as the kernel returns them. They may be removed meanwhile. */
+  scan(
+    dump: DumpFilter,
+    isWanted: FlowTest,
+    take: (flows: readonly KernelFlow[]) => void,
+  ): Promise<NetlinkEnd> {
+    return this.#channel.scan(getFlows(this.#family, dump), undefined, (messages) =>
+      take(messages.flatMap(({ payload }) => decodeFlow(payload, isWanted) ?? [])),
     );
   }
 
@@ -123,58 +129,32 @@ export class ConntrackTable {
   }
 }
 
-/** `undefined`: of another protocol, or in a zone, where no rule of a service proxy puts one. */
-export function decodeFlow(payload: Uint8Array): KernelFlow | undefined {
+/** `undefined`: not wanted, of another protocol, or in a zone, where no rule of a service proxy puts one. */
+export function decodeFlow(payload: Uint8Array, isWanted: FlowTest = () => true): KernelFlow | undefined {
   const view = viewOf(payload);
-  const places = locateFlow(view, NFGENMSG_BYTES, () => true);
-  if (!places) return undefined;
-  const { protocol, destination, destinationPort, answerer, answererPort, original } = places;
-  const id = need(findAttribute(view, NFGENMSG_BYTES, payload.length, CTA_ID), CTA_ID);
-  return {
-    protocol,
-    destination: ipAt(view, destination),
-    destinationPort: view.getUint16(destinationPort),
-    answerer: ipAt(view, answerer),
-    answererPort: view.getUint16(answererPort),
-    id: view.getUint32(valueAt(view, id, 4)),
-    original: valueOf(view, original),
-  };
-}
-
-/** Where the parts of a flow are in a message: addresses as attributes, ports as they are. */
-interface FlowPlaces {
-  readonly protocol: FlowProtocol;
-  readonly original: number;
-  readonly destination: number;
-  readonly destinationPort: number;
-  readonly answerer: number;
-  readonly answererPort: number;
-}
-
-/** Its attributes begin at `start`. `undefined`: not wanted, of another protocol, or in a zone. */
-export function locateFlow(
-  view: DataView,
-  start: number,
-  wanted: (protocol: FlowProtocol, destinationPort: number) => boolean,
-): FlowPlaces | undefined {
-  const all = (type: number): number => findAttribute(view, start, view.byteLength, type);
+  const all = (type: number): number => findAttribute(view, NFGENMSG_BYTES, payload.length, type);
   const original = need(all(CTA_TUPLE_ORIG), CTA_TUPLE_ORIG);
   const first = inside(view, original, CTA_TUPLE_PROTO);
   const protocol = protocolByte.word(view.getUint8(valueAt(view, inside(view, first, CTA_PROTO_NUM), 1)));
-  if (!protocol) return undefined;
-  const destinationPort = valueAt(view, inside(view, first, CTA_PROTO_DST_PORT), 2);
-  if (protocol === 'TCP' || !wanted(protocol, view.getUint16(destinationPort))) return undefined;
+  if (!protocol || protocol === 'TCP') return undefined;
+  const destinationPort = view.getUint16(valueAt(view, inside(view, first, CTA_PROTO_DST_PORT), 2));
+  if (!isWanted(protocol, destinationPort)) return undefined;
   const reply = need(all(CTA_TUPLE_REPLY), CTA_TUPLE_REPLY);
   if (all(CTA_ZONE) || findIn(view, original, CTA_TUPLE_ZONE) || findIn(view, reply, CTA_TUPLE_ZONE))
     return undefined;
   const ports = inside(view, reply, CTA_TUPLE_PROTO);
   return {
     protocol,
-    original,
-    destination: addressIn(view, inside(view, original, CTA_TUPLE_IP), CTA_IP_V4_DST, CTA_IP_V6_DST),
+    destination: ipIn(view, inside(view, original, CTA_TUPLE_IP), CTA_IP_V4_DST, CTA_IP_V6_DST),
     destinationPort,
-    answerer: addressIn(view, inside(view, reply, CTA_TUPLE_IP), CTA_IP_V4_SRC, CTA_IP_V6_SRC),
-    answererPort: valueAt(view, inside(view, ports, CTA_PROTO_SRC_PORT), 2),
+    answerer: ipIn(view, inside(view, reply, CTA_TUPLE_IP), CTA_IP_V4_SRC, CTA_IP_V6_SRC),
+    answererPort: view.getUint16(valueAt(view, inside(view, ports, CTA_PROTO_SRC_PORT), 2)),
+    id: view.getUint32(valueAt(view, need(all(CTA_ID), CTA_ID), 4)),
+    original: bytesAt(
+      view,
+      original + ATTRIBUTE_HEADER_BYTES,
+      original + view.getUint16(original, LITTLE_ENDIAN),
+    ),
   };
 }
 
@@ -197,21 +177,9 @@ function valueAt(view: DataView, at: number, size: number): number {
   return at + ATTRIBUTE_HEADER_BYTES;
 }
 
-function valueOf(view: DataView, at: number): Uint8Array {
-  return bytesAt(view, at + ATTRIBUTE_HEADER_BYTES, at + view.getUint16(at, LITTLE_ENDIAN));
-}
-
-function addressIn(view: DataView, addresses: number, v4: number, v6: number): number {
+function ipIn(view: DataView, addresses: number, v4: number, v6: number): Ip {
   const at = findIn(view, addresses, v4);
-  if (at === 0) return inside(view, addresses, v6);
-  valueAt(view, at, 4);
-  return at;
-}
-
-function ipAt(view: DataView, at: number): Ip {
-  const start = at + ATTRIBUTE_HEADER_BYTES;
-  if (view.getUint16(at, LITTLE_ENDIAN) !== ATTRIBUTE_HEADER_BYTES + 4) return decodeIp(valueOf(view, at));
-  const octet = (index: number): number => view.getUint8(start + index);
-  // Written out, because it is what a large table spends its time on.
-  return `${octet(0)}.${octet(1)}.${octet(2)}.${octet(3)}` as Ip;
+  const found = at === 0 ? inside(view, addresses, v6) : at;
+  const start = valueAt(view, found, at === 0 ? 16 : 4);
+  return decodeIp(bytesAt(view, start, start + (at === 0 ? 16 : 4)));
 }

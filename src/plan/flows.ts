@@ -31,15 +31,8 @@ export interface FlowQuestion {
   readonly port: number;
 }
 
-/** Flows that a question asks about may be stale unless one of these answers. */
-interface FlowCandidates extends FlowQuestion {
-  readonly servers: readonly Endpoint[];
-}
-
 export interface FlowReview {
   readonly questions: readonly FlowQuestion[];
-  /** By which most flows can be left out without being judged one by one; for each question, in its order. */
-  candidates(): Iterable<FlowCandidates>;
   /** Flows that no question asks about are never stale. */
   isStale(flow: Flow): boolean;
 }
@@ -85,7 +78,6 @@ class Review implements FlowReview {
    */
   readonly #before = new Map<FrontendKey, readonly Keys[]>();
   readonly #servers = new WeakMap<ServicePortPlan, Keys>();
-  readonly #serving = new WeakMap<ServicePortPlan, readonly Endpoint[]>();
   readonly #isNodeAddress = new Map<Ip, boolean>();
 
   constructor(plan: Plan, localIps: readonly Ip[]) {
@@ -95,16 +87,6 @@ class Review implements FlowReview {
 
   get questions(): readonly FlowQuestion[] {
     return [...this.#questions.values()];
-  }
-
-  *candidates(): Generator<FlowCandidates> {
-    for (const question of this.#questions.values()) {
-      const { address, protocol, port } = question;
-      const servicePort = this.#plan.find(address, protocol, port)?.servicePort;
-      let servers = servicePort ? this.#serving.get(servicePort) : [];
-      if (!servers && servicePort) this.#serving.set(servicePort, (servers = serversOf(servicePort)));
-      yield { ...question, servers: servers ?? [] };
-    }
   }
 
   addChange({ previous, current }: PlanChange): void {

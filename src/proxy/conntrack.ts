@@ -10,8 +10,7 @@ import { type FlowQuestion, type FlowReview, reviewAll, reviewChanges } from '..
 import type { Plan, PlanChange } from '../plan/types.ts';
 import { TimeSlice, runSliced } from '../time/timeSlice.ts';
 import { systemClock } from '../time/systemClock.ts';
-import type { ConntrackTable, DumpFilter, KernelFlow } from '../netlink/conntrack.ts';
-import { type FlowFilter, writeFlowFilter } from '../netlink/worker/flowFilter.ts';
+import type { ConntrackTable, DumpFilter, FlowTest, KernelFlow } from '../netlink/conntrack.ts';
 
 /** The kernel's table of flows, or what stands for it in a test. */
 export type FlowTable = Pick<ConntrackTable, 'scan' | 'remove'>;
@@ -66,8 +65,8 @@ export class FlowCleaner {
       if (review.questions.length === 0) return undefined;
       counts = { deleted: 0, examined: 0 };
       this.#owesAll = false;
-      const filter = await runSliced(writeFlowFilter(review.candidates(), family), timeSlice);
-      for (const dump of filtersFor(review.questions)) await this.#ask(dump, filter, review, counts);
+      const isAsked = portsOf(review.questions);
+      for (const dump of filtersFor(review.questions)) await this.#ask(dump, isAsked, review, counts);
     } catch (error) {
       this.#owesAll = true;
       this.#warn(messageOf(error));
@@ -81,15 +80,15 @@ export class FlowCleaner {
   }
 
   /** A dump that was interrupted may have left some out, so it is repeated; what is deleted stays deleted. */
-  async #ask(dump: DumpFilter, filter: FlowFilter, review: FlowReview, counts: Counts): Promise<void> {
+  async #ask(dump: DumpFilter, isAsked: FlowTest, review: FlowReview, counts: Counts): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       const removals: Promise<number>[] = [];
-      const end = await this.#options.table.scan(dump, filter, (flows) => {
+      const end = await this.#options.table.scan(dump, isAsked, (flows) => {
+        counts.examined += flows.length;
         const stale = flows.filter((flow) => review.isStale(flow));
         // At once: what is stale now may be right when the dump has ended.
         if (stale.length > 0) removals.push(this.#remove(stale));
       });
-      counts.examined += end.examined;
       for (const removal of removals) counts.deleted += await removal;
       if (end.kind === 'answered' && !end.interrupted) return;
       if (end.kind === 'refused' && end.name !== 'EINTR') throw new Error(refusal(end.name));
@@ -119,6 +118,12 @@ export class FlowCleaner {
       why: message,
     });
   }
+}
+
+function portsOf(questions: readonly FlowQuestion[]): FlowTest {
+  const ports = { UDP: new Set<number>(), SCTP: new Set<number>() };
+  for (const { protocol, port } of questions) ports[protocol].add(port);
+  return (protocol, port) => ports[protocol].has(port);
 }
 
 function filtersFor(questions: readonly FlowQuestion[]): readonly DumpFilter[] {

@@ -13,9 +13,8 @@ import { TimeSlice, runSliced } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { type ChainFilter, chainTest } from './chainFilter.ts';
 import { type ElementFilter, elementTest } from './elementFilter.ts';
-import { type FlowFilter, flowTest } from './flowFilter.ts';
 
-export type ScanFilter = ElementFilter | FlowFilter | ChainFilter;
+export type ScanFilter = ElementFilter | ChainFilter;
 
 /** What of a message is wanted, as a whole message; `undefined`: nothing. Counts what it looked at. */
 export interface MessageTest {
@@ -53,8 +52,6 @@ export async function scanTable(
 
 function testOf(filter: ScanFilter): Generator<void, MessageTest> {
   switch (filter.kind) {
-    case 'flows':
-      return flowTest(filter);
     case 'elements':
       return elementTest(filter);
     case 'chains':

@@ -150,7 +150,7 @@ export const DECODERS: readonly Decoder[] = [
     packets: 15,
   }),
   decoder('what a kernel before 4.1 counted', decodeServiceCounters, '01010000 04000180', {}),
-  decoder('a flow', decodeFlow, FLOW, {
+  decoder('a flow', (bytes) => decodeFlow(bytes), FLOW, {
     protocol: 'UDP',
     destination: '10.96.1.1',
     destinationPort: 53,
@@ -159,7 +159,7 @@ export const DECODERS: readonly Decoder[] = [
     id: 0x12345678,
     original: unhex(FLOW).subarray(8, 56),
   }),
-  decoder('an IPv6 flow', decodeFlow, FLOW_6),
+  decoder('an IPv6 flow', (bytes) => decodeFlow(bytes), FLOW_6),
   decoder('a counter', decodeNfacct, COUNTER, { name: 'drops', packets: 3n, bytes: 252n }),
   decoder('the generation of nf_tables', decodeGeneration, GENERATION, { id: 7 }),
 ];

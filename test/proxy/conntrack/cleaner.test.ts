@@ -1,14 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { FlowCleaner, type FlowTable } from '../../../src/proxy/conntrack.ts';
 import type { ChangeOutcome } from '../../../src/netlink/batch.ts';
-import type { ScanEnd } from '../../../src/netlink/channel.ts';
-import type { DumpFilter, KernelFlow } from '../../../src/netlink/conntrack.ts';
-import type { FlowFilter } from '../../../src/netlink/worker/flowFilter.ts';
+import type { DumpFilter, FlowTest, KernelFlow } from '../../../src/netlink/conntrack.ts';
 import type { NetlinkEnd } from '../../../src/netlink/socket.ts';
 import { createLog } from '../../../src/log/log.ts';
 import { cluster } from '../../plan/cluster.ts';
 import { ip } from '../../plan/given.ts';
-import { scanOf } from '../../netlink/support/flowMessage.ts';
 
 const DONE: NetlinkEnd = { kind: 'answered', interrupted: false };
 const INTERRUPTED: NetlinkEnd = { kind: 'answered', interrupted: true };
@@ -34,14 +31,14 @@ class FakeTable implements FlowTable {
 
   async scan(
     dump: DumpFilter,
-    filter: FlowFilter,
+    isWanted: FlowTest,
     take: (flows: readonly KernelFlow[]) => void,
-  ): Promise<ScanEnd> {
+  ): Promise<NetlinkEnd> {
     this.asked.push(dump);
     const end = this.ends.shift() ?? DONE;
-    const scan = scanOf(end.kind === 'answered' ? this.flowsLeft : [], filter, end);
-    take(scan.flows);
-    return scan.end;
+    const flows = end.kind === 'answered' ? this.flowsLeft : [];
+    take(flows.filter(({ protocol, destinationPort }) => isWanted(protocol, destinationPort)));
+    return end;
   }
 
   async remove(flows: readonly KernelFlow[]): Promise<readonly ChangeOutcome[]> {
