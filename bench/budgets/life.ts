@@ -22,7 +22,7 @@ export class Life {
       task.mode === 'nftables' ? (['nftables'] as const) : (['iptables', 'nft'] as const);
     const { contentType } = task;
     const config = writeConfig(folder, url, { mode, minSyncPeriod: '1ms', contentType });
-    const own = [`--state-dir=${folder}`, `--api-socket=${join(folder, 'junction.sock')}`, '--v=2'];
+    const own = [`--api-socket=${join(folder, 'junction.sock')}`, '--v=2'];
     const variantFlag = variant === undefined ? [] : [`--iptables-variant=${variant}`];
     this.#process = new ProxyProcess(
       [process.execPath, task.program, 'run', ...own, ...variantFlag],

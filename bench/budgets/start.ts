@@ -20,7 +20,7 @@ async function versionMs(program: string): Promise<number> {
 async function firstRequestMs(program: string, config: string, server: Server): Promise<number> {
   const asked = once(server, 'connection', { signal: AbortSignal.timeout(PATIENCE_MS) });
   const started = performance.now();
-  const own = ['--state-dir=', '--api-socket=', '--config', config];
+  const own = ['--api-socket=', '--config', config];
   const daemon = spawn(process.execPath, [program, 'run', ...own], { stdio: 'ignore' });
   await asked;
   const elapsed = performance.now() - started;

@@ -92,8 +92,6 @@ export function writeConfig(folder: string, url: string, mode: HostileMode): str
       // Settings of the machine, which a network namespace may not have.
       conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
       junction: {
-        // Not the machine's: there it would find runs that were killed.
-        stateDir: folder,
         apiSocket: '',
         ...(variant !== undefined && { iptablesVariant: variant }),
         ...(name === 'ipvs' && { iptablesVariant: 'legacy' }),

@@ -15,7 +15,6 @@ const FLAGS = [
   // Settings of the whole machine.
   '--conntrack-max-per-core=0',
   '--conntrack-min=0',
-  '--state-dir=',
   '--api-socket=',
 ];
 

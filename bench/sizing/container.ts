@@ -27,7 +27,6 @@ export interface ContainerFiles {
   readonly node: string;
   readonly kubeconfig: string;
   readonly socket: string;
-  readonly state: string;
 }
 
 export class Container {
@@ -155,10 +154,10 @@ export function writeFiles(folder: string, port: number, ca: string): ContainerF
   copyFileSync(process.execPath, node);
   // Pages that this process has read would be charged to it and not to the container.
   execFileSync('dd', [`of=${node}`, 'oflag=nocache', 'conv=notrunc,fdatasync', 'count=0', 'status=none']);
-  return { node, kubeconfig, socket: join(folder, 'api.sock'), state: folder };
+  return { node, kubeconfig, socket: join(folder, 'api.sock') };
 }
 
-export function flagsFor(mode: SizingMode, { kubeconfig, socket, state }: ContainerFiles): readonly string[] {
+export function flagsFor(mode: SizingMode, { kubeconfig, socket }: ContainerFiles): readonly string[] {
   const [name = '', variant] = mode === 'ipvs' ? ['ipvs', 'legacy'] : mode.split('-');
   return [
     `--proxy-mode=${name}`,
@@ -167,7 +166,6 @@ export function flagsFor(mode: SizingMode, { kubeconfig, socket, state }: Contai
     `--hostname-override=${NODE_NAME}`,
     '--cluster-cidr=10.128.0.0/9,fd00::/16',
     `--api-socket=${socket}`,
-    `--state-dir=${state}`,
     // Settings of the machine, which a network namespace may not have.
     ...['max-per-core', 'min'].map((each) => `--conntrack-${each}=0`),
     ...['established', 'close-wait'].map((each) => `--conntrack-tcp-timeout-${each}=0s`),

@@ -84,9 +84,7 @@ export class SoakNode {
 
   async #tryStart(program: string): Promise<boolean> {
     const inFolder = (name: string): string => join(this.#folder, name);
-    // What a life wrote is recorded there, and the next one begins with it.
-    const places = [`--state-dir=${inFolder('state')}`, `--api-socket=${inFolder('state/junction.sock')}`];
-    const flags = [...FLAGS, ...places, ...this.#mode.flags];
+    const flags = [...FLAGS, `--api-socket=${inFolder('state/junction.sock')}`, ...this.#mode.flags];
     const args = [process.execPath, program, 'run', '--manifests', inFolder('manifests'), ...flags];
     const child = this.host.spawn(args, { stdio: ['ignore', 'ignore', 'pipe'], env: toolEnvironment() });
     this.#child = child;

@@ -12,7 +12,6 @@ export function printReport(report: SoakReport): string {
     `  changes of services       ${changes}, in ${count('Synced rules')} syncs; ${count('Sync failed')} syncs failed and were repeated`,
     `  faults on our own way     ${count('refused')} transactions refused, ${count('answer lost')} answers lost, ${count('unreadable')} readings failed`,
     `  restarts                  ${starts.killed} after kill -9, ${starts.stopped} after SIGTERM; ${count('start failed')} starts ended by themselves and were repeated`,
-    `  a family began            ${count('Started from the record')} times with the record of what was written, ${count('Reading back what is in the kernel')} times with a look at everything`,
     `  changes by others         ${[...tamperings].map(([name, times]) => `${name} ${times}`).join(', ')}`,
     `  long-lived connections    ${traffic.sessions}, ${traffic.messages} messages, ${traffic.lostSessions.length} lost`,
     `  flows of datagrams        ${traffic.flows}, ${traffic.datagrams} datagrams, ${traffic.lostDatagrams.length} lost or led astray`,

@@ -1,5 +1,4 @@
 /** Junction's flags in the demo: once for the process that runs, once for the plan that its work is compared with. */
-import { dirname, join } from 'node:path';
 import { parseCommandLine } from '../../src/config/commandLine.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { type Settings, toSettings } from '../../src/config/settings.ts';
@@ -18,7 +17,6 @@ export function junctionArguments(options: DemoOptions, socket = ''): readonly s
     ...FLAGS_OF_MODE[options.mode](options),
     // Not the machine's: a Junction may run there.
     `--api-socket=${socket}`,
-    `--state-dir=${socket === '' ? '' : join(dirname(socket), 'state')}`,
     '--logging-format=json',
     '--v=1',
   ];

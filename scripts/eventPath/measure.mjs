@@ -24,7 +24,6 @@ const args = [
   `--master=${url}`,
   '--hostname-override=node1',
   '--cluster-cidr=10.244.0.0/16',
-  '--state-dir=',
   '--api-socket=',
   '--v=1',
 ];

@@ -50,6 +50,12 @@ export const REMOVED_SETTINGS: readonly RemovedSetting[] = [
     reason: 'the token is in the link that junction ui prints',
   },
   {
+    flag: 'state-dir',
+    field: 'junction.stateDir',
+    since: '0.3',
+    reason: 'a process leaves nothing for the next one any more',
+  },
+  {
     flag: 'at',
     since: '0.3',
     reason: 'the proxy keeps only its last changes; the answer is for the present',

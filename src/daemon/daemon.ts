@@ -330,7 +330,7 @@ export class Daemon {
       log: this.#log,
       onReload: (why) => {
         this.#log.info('firewalld has reloaded its rules; writing ours back', { why });
-        for (const { runner } of this.#families) runner.look('firewalld has reloaded its rules', true);
+        for (const { runner } of this.#families) runner.requestFull('firewalld has reloaded its rules', true);
       },
     });
     this.#open('firewalld is being looked for', listener.start());

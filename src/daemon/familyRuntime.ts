@@ -12,7 +12,7 @@ import { FamilyActivity } from '../proxy/activity.ts';
 import { FlowCleaner } from '../proxy/conntrack.ts';
 import { PendingChanges } from '../proxy/pendingChanges.ts';
 import { Proxier, type SyncOutcome } from '../proxy/proxier.ts';
-import { type FlushMonitor, SyncRunner, VERIFICATION } from '../proxy/syncRunner.ts';
+import { type FlushMonitor, SyncRunner } from '../proxy/syncRunner.ts';
 import type { SideWork } from '../proxy/openWork.ts';
 import { FamilyTelemetry } from '../proxy/telemetry.ts';
 import { HeldPorts, heldPortsOf } from '../system/heldPorts.ts';
@@ -26,8 +26,6 @@ import type { ProxyMetrics } from '../telemetry/metrics/proxyMetrics.ts';
 import { systemClock } from '../time/systemClock.ts';
 import type { MemoryReturn } from './memory.ts';
 import { UnservedReports } from './unserved.ts';
-
-const START_VERIFICATION = 'verification of what a process before this one wrote';
 
 interface FamilyRuntimeOptions {
   readonly mode: Mode;
@@ -78,7 +76,7 @@ export class FamilyRuntime {
     this.#mode = mode.open(family, {
       request: (cause, isUrgent) => this.runner.request(cause, isUrgent),
       foreignChange: (change) => this.runner.foreignChanges.noticed(change),
-      suspect: (changedBy) => this.runner.suspect(changedBy),
+      notificationsLost: () => this.runner.notificationsLost(),
     });
     const time = { clock: systemClock, wallTime: () => Number(systemTimestamps().wallNs) / 1e6 };
     // Tenths of a millisecond are enough for people.
@@ -117,7 +115,6 @@ export class FamilyRuntime {
       },
       onSynced: (outcome) => this.#onSynced(outcome),
       onApplied: options.onApplied,
-      onLooked: () => this.#options.memory.synced(true, 0),
     });
     this.#monitorIntervalMs = config.syncPeriodMs;
     this.#unserved = new UnservedReports({ family, nodeName, plan: proxier.plan, recorder, log });
@@ -152,10 +149,8 @@ export class FamilyRuntime {
 
   get status(): FamilyStatus {
     const { plan, serviceCount } = this.runner.proxier;
-    const { start } = this.#mode.writer;
     return {
       family: this.family,
-      ...(start && { start }),
       services: serviceCount,
       servicePorts: plan.servicePorts.size,
       endpoints: plan.endpointCount,
@@ -218,12 +213,12 @@ export class FamilyRuntime {
     this.#held?.close();
   }
 
-  /** Notices that another program changed our rules: all of them at once by a canary, a few by reading them back. */
+  /** Notices that another program flushed our rules. */
   #startMonitor(): void {
     const { flushMonitor } = this.#mode.verification;
     this.#flushMonitor = flushMonitor?.(this.#monitorIntervalMs, () => this.runner.flushed());
     this.#monitorSetUp = this.#flushMonitor?.start() ?? Promise.resolve();
-    this.#monitorTimer = setInterval(() => this.#verify(), this.#monitorIntervalMs);
+    this.#monitorTimer = setInterval(() => this.#periodPassed(), this.#monitorIntervalMs);
   }
 
   async #stopMonitor(): Promise<void> {
@@ -231,9 +226,8 @@ export class FamilyRuntime {
     await this.#flushMonitor?.stop();
   }
 
-  #verify(): void {
-    if (this.#mode.verification.isEachPeriod) this.runner.requestFull(VERIFICATION);
-    else this.runner.verify();
+  #periodPassed(): void {
+    this.runner.periodPassed();
     if ((this.#held?.refused ?? 0) > 0 || this.#health.hasFailures)
       this.runner.request('ports that another program had');
   }
@@ -267,8 +261,6 @@ export class FamilyRuntime {
     this.#heldIsStale = false;
     if (!this.#isFirst) return sideWork;
     this.#isFirst = false;
-    const { start } = this.#mode.writer;
-    if (start && 'isCurrent' in start && !start.isCurrent) this.runner.look(START_VERIFICATION);
     this.#logReady(outcome);
     const removed = this.#mode.ready();
     onReady(this.family);

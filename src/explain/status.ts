@@ -92,8 +92,6 @@ export interface FamilyStatus {
   readonly syncs: Readonly<Record<SyncKind, number>>;
   /** When the kernel was last read as a whole, and whether it was as it should be. */
   readonly lastVerification?: { readonly at: number; readonly ms: number; readonly isUnchanged: boolean };
-  /** Unset where nothing is recorded, and until the first sync. */
-  readonly start?: StartStatus;
   /** The kernel notifies of every foreign change, so that nothing has to be read now and then. */
   readonly isNotified: boolean;
   /** Ports that other programs have, a sentence each. */
@@ -103,17 +101,6 @@ export interface FamilyStatus {
   readonly refused: readonly { readonly servicePort: ServicePortId; readonly error: string }[];
   readonly foreignChanges: ForeignChangesStatus;
 }
-
-/** How a process began: from the record of what the one before it wrote, or (`why`) by reading the kernel. */
-export type StartStatus =
-  | {
-      readonly servicePorts: number;
-      /** Of them, those that had changed meanwhile. */
-      readonly differed: number;
-      /** Nobody can have changed anything in the kernel meanwhile. */
-      readonly isCurrent: boolean;
-    }
-  | { readonly why: string };
 
 export type SyncKind = 'full' | 'incremental' | 'nothing' | 'failed';
 

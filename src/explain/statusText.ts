@@ -1,14 +1,7 @@
 /** The status of a running proxy in words: what `status` says, part by part. */
 import { ago, counted, durationText, grouped } from '../text/ages.ts';
 import { stageOf } from './statusFindings.ts';
-import type {
-  FamilyStatus,
-  ResourceStatus,
-  StartStatus,
-  SourceStatus,
-  Status,
-  SyncStatus,
-} from './status.ts';
+import type { FamilyStatus, ResourceStatus, SourceStatus, Status, SyncStatus } from './status.ts';
 
 export interface StatusPart {
   /** `API server`, `IPv4`, `last sync` */
@@ -114,7 +107,6 @@ function familyParts(family: FamilyStatus, now: number): readonly StatusPart[] {
   const size = sizeText(family);
   return [
     { name: family.family, lines: [isServed ? size : `${size}; no rules are written yet`] },
-    ...some('start', startLines(family.start)),
     part('last sync', lastSync ? syncLines(lastSync, now) : ['none yet'], lastSync?.at),
     part('kernel read', [verificationText(family, now)], family.lastVerification?.at),
     ...some(
@@ -127,16 +119,6 @@ function familyParts(family: FamilyStatus, now: number): readonly StatusPart[] {
 
 function sizeText({ services, servicePorts, endpoints }: FamilyStatus): string {
   return `${counted(services, 'service')} with ${counted(servicePorts, 'port')}, ${counted(endpoints, 'endpoint')}`;
-}
-
-function startLines(start: StartStatus | undefined): readonly string[] {
-  if (!start) return [];
-  if ('why' in start) return [`by reading the kernel: ${start.why}`];
-  const { servicePorts, differed, isCurrent } = start;
-  const since = isCurrent ? 'nothing changed in the kernel meanwhile' : 'the kernel was compared behind it';
-  return [
-    `from the record: ${counted(servicePorts, 'service port')}, ${grouped(differed)} differed; ${since}`,
-  ];
 }
 
 function part(name: string, lines: readonly string[], at?: number): StatusPart {

@@ -71,13 +71,6 @@ interface ElementsAt {
   readonly elements: ElementList;
 }
 
-let committedByAll = 0;
-
-/** How many transactions the kernel took of this process, by whatever channel. */
-export function committedByProcess(): number {
-  return committedByAll;
-}
-
 export interface RulesChannel extends TransactionChannel {
   /** Dumps of rules, of which the thread that reads them returns digests. Changes do not wait for them. */
   digestRules(requests: readonly NetlinkRequest[]): Promise<readonly RulesReply[]>;
@@ -118,10 +111,7 @@ export class JobChannel implements RulesChannel {
   async commit(transaction: NetlinkTransaction): Promise<CommitReply> {
     const job = transaction(this.#sequence);
     const reply = await this.#do('commit', job);
-    if (reply.state === 'done' && job.exchanges.length > 0) {
-      this.#committed++;
-      committedByAll++;
-    }
+    if (reply.state === 'done' && job.exchanges.length > 0) this.#committed++;
     return reply;
   }
 

@@ -31,8 +31,8 @@ export interface FamilyEvents {
   request(cause: string, isUrgent?: boolean): void;
   /** Another program changed these; what is to be repaired was noted before. */
   foreignChange(change: ForeignChange): void;
-  /** Something may have been changed, and it is not known what. */
-  suspect(changedBy: ChangedBy | undefined): void;
+  /** Another program may have changed anything. */
+  notificationsLost(): void;
 }
 
 interface ForeignChangesOptions {
@@ -49,7 +49,7 @@ interface ForeignChangesOptions {
     | undefined;
 }
 
-/** What the next line of the log is acontested. */
+/** What the next line of the log is about. */
 interface Noticed {
   readonly objects: Set<string>;
   readonly programs: Set<string>;
@@ -58,6 +58,8 @@ interface Noticed {
 }
 
 const UNKNOWN = 'unknown';
+/** As an object that is changed again and again. */
+const ANYTHING = 'anything';
 /** A flush of ten thousand services has a hundred thousand objects; nobody reads their names. */
 const MOST_OBJECTS = 100;
 const MOST_PRINTED = 3;
@@ -72,6 +74,7 @@ export class ForeignChanges {
   readonly #counts = { noted: 0, inSync: 0, repaired: 0 };
   #cancelRepair: (() => void) | undefined;
   #repairAt = Number.POSITIVE_INFINITY;
+  #cancelRewrite: (() => void) | undefined;
   #isClosed = false;
 
   constructor(options: ForeignChangesOptions) {
@@ -93,6 +96,17 @@ export class ForeignChanges {
     this.#backoff.changed(change.objects);
     this.syncBegan();
     this.syncEnded();
+  }
+
+  /** Another program may have changed anything: `rewrite`, later where that happens again and again. */
+  lost(rewrite: () => void): void {
+    const { delayMs } = this.#backoff.changed([ANYTHING]);
+    if (delayMs === 0) return rewrite();
+    if (this.#isClosed) return;
+    this.#cancelRewrite ??= this.#options.clock.schedule(delayMs, () => {
+      this.#cancelRewrite = undefined;
+      rewrite();
+    });
   }
 
   /** Marks what was noticed so far. The result says later what of it is not repaired yet. */
@@ -119,6 +133,7 @@ export class ForeignChanges {
    * repair something.
    */
   syncEnded(): boolean {
+    this.#backoff.repaired([ANYTHING]);
     const repaired = this.#inSync;
     if (!repaired) return false;
     this.#inSync = undefined;
@@ -149,6 +164,7 @@ export class ForeignChanges {
   close(): void {
     this.#isClosed = true;
     this.#cancel();
+    this.#cancelRewrite?.();
   }
 
   #note({ objects, changedBy, since = this.#options.clock.now() }: ForeignChange): void {

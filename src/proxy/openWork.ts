@@ -14,8 +14,6 @@ interface OpenWorkOptions {
   readonly family: Family;
   /** Marks the changes of other programs that are not repaired yet. */
   readonly repairs: () => () => readonly string[];
-  /** What is in the kernel is being compared beside the syncs. */
-  readonly isLooking: () => boolean;
   /** Work has ended. */
   readonly onApplied: () => void;
 }
@@ -69,20 +67,10 @@ export class OpenWork {
 
   /** Marks what is open now. The result says later what of it still is, a sentence each. */
   mark(): () => readonly string[] {
-    const { family, isLooking } = this.#options;
+    const { family } = this.#options;
     const repairs = this.#options.repairs();
-    let until = this.#asked;
-    let isCompared = !isLooking();
-    return () => {
-      if (!isCompared && !isLooking()) {
-        isCompared = true;
-        // What it found is repaired by a sync that was asked for since.
-        until = this.#asked;
-      }
-      const comparing = isCompared ? [] : ['what is in the kernel is being compared with what was written'];
-      const open = [...comparing, ...this.#until(until)];
-      return [...repairs(), ...open.map((what) => `${family}: ${what}`)];
-    };
+    const asked = this.#asked;
+    return () => [...repairs(), ...this.#until(asked).map((what) => `${family}: ${what}`)];
   }
 
   /** Of the syncs that were asked for until then. */

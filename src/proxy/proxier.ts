@@ -19,8 +19,6 @@ import { systemClock } from '../time/systemClock.ts';
 import { Turns, Unwritten } from './writeOrder.ts';
 import type { PendingChanges, ServiceInputs } from './pendingChanges.ts';
 import { Causes, type SyncAttempt, type SyncReport } from './report.ts';
-import type { LookBeside } from './looks.ts';
-import type { StartStatus } from '../explain/status.ts';
 import type { SideWork } from './openWork.ts';
 import type { FamilyTelemetry } from './telemetry.ts';
 
@@ -29,15 +27,6 @@ export interface KernelWriter {
   sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport>;
   /** The next sync reads the kernel and repairs what differs. */
   requestFull(): void;
-  /**
-   * Compares what was written with the kernel while syncs go on. What seems to differ is noted, and the next sync looks
-   * at exactly that and repairs it. Unset: only a full sync looks.
-   */
-  readonly verify?: LookBeside;
-  /** `verify` has compared everything; what differed is noted. */
-  verified?(): void;
-  /** How the first sync began, where what was written is recorded. */
-  readonly start?: StartStatus | undefined;
   /** What the last sync set out to do, also if it failed; unset: a full sync. */
   readonly attempt?: SyncAttempt | undefined;
   /** Endpoints that are gone are kept until their connections have ended. */

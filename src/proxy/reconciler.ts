@@ -4,8 +4,7 @@
  * refused and when it has to be read is the same for all.
  *
  * An ordinary sync writes the service ports that changed. The kernel is read at the start, after a failure or a refusal,
- * when options changed, and on request. Where a process before this one recorded what it wrote, the start is an
- * ordinary sync too: it writes what changed since then.
+ * when options changed, and on request.
  */
 import { deepEqual } from '../model/equal.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';
@@ -36,42 +35,6 @@ export interface Resync<Options, P = Plan> extends Changes<Options, P> {
   readonly isRequested: boolean;
 }
 
-/** What a process before this one wrote. */
-export interface Restored {
-  readonly applied: ServicePortPlans;
-  /** Those that the plan has otherwise, or not at all, and those that it has and the kernel does not. */
-  readonly differing: readonly ServicePortId[];
-  /** Written without comments on endpoints, where a mode has such. */
-  readonly withoutComments: ReadonlySet<ServicePortId>;
-  /** What `recordState` was. */
-  readonly state: unknown;
-  /** Nobody can have changed anything since. */
-  readonly isCurrent: boolean;
-}
-
-/** Keeps what was written, for the next process. */
-export interface ApplyRecord {
-  /** `undefined`: there is nothing that holds; the kernel has to be read. */
-  restore(servicePorts: ServicePortPlans, options: unknown): Promise<Restored | undefined>;
-  /** Before the kernel is changed; to be awaited. */
-  begin(): Promise<void> | undefined;
-  end(written: {
-    readonly ids: Iterable<ServicePortId>;
-    readonly applied: ServicePortPlans;
-    readonly withoutComments: ReadonlySet<ServicePortId>;
-    readonly options: unknown;
-    readonly state: unknown;
-    readonly isFull: boolean;
-    readonly isWhole: boolean;
-  }): void;
-  /** It is not known what was changed. */
-  failed(): void;
-  /** Another program changed something that is not repaired yet. */
-  doubt(): void;
-}
-
-const NONE: ReadonlySet<ServicePortId> = new Set();
-
 export abstract class Reconciler<Options, P extends WithServicePorts = Plan> {
   /** While the kernel refuses some service ports, changes of others suffice. */
   protected readonly appliesBesideRefused: boolean = false;
@@ -82,12 +45,6 @@ export abstract class Reconciler<Options, P extends WithServicePorts = Plan> {
   #fullRequested = false;
   #refused: ReadonlyMap<ServicePortId, Error> = new Map();
   #attempt: SyncAttempt = 'full';
-  readonly #record: ApplyRecord | undefined;
-  #isStarted = false;
-
-  constructor(record?: ApplyRecord) {
-    this.#record = record;
-  }
 
   /** Compiles these service ports before and after, and commits the difference. False: the kernel has to be read. */
   protected abstract apply(changes: Changes<Options, P>): Promise<boolean>;
@@ -98,26 +55,6 @@ export abstract class Reconciler<Options, P extends WithServicePorts = Plan> {
   /** Whether changes suffice after options changed. */
   protected isCompatible(before: Options, now: Options): boolean {
     return deepEqual(now, before);
-  }
-
-  /** What the mode derives from what it wrote: as it is now, to be recorded. */
-  protected get recordState(): unknown {
-    return undefined;
-  }
-
-  /** What the written rules depend on besides the plan, as far as all service ports have it in common. */
-  protected recordOptions(options: Options): unknown {
-    return options;
-  }
-
-  /** Service ports that were written without comments on endpoints. */
-  protected get withoutComments(): ReadonlySet<ServicePortId> {
-    return NONE;
-  }
-
-  /** The same from the record, with what was written. False: it is not enough, and the kernel has to be read. */
-  protected restoreState(_restored: Restored, _options: Options): Promise<boolean> {
-    return Promise.resolve(false);
   }
 
   /** Of the last sync, also if it failed. */
@@ -151,30 +88,7 @@ export abstract class Reconciler<Options, P extends WithServicePorts = Plan> {
 
   /** `dirty`: service ports that may differ from what was last written. */
   protected async reconcile(plan: P, dirty: Iterable<ServicePortId>, options: Options): Promise<SyncReport> {
-    const record = this.#record;
-    const ids = (await this.#restore(plan, options)) ?? [...dirty];
-    await record?.begin();
-    try {
-      return await this.#reconcile(plan, ids, options);
-    } catch (error) {
-      record?.failed();
-      throw error;
-    }
-  }
-
-  /** At the first sync. Returns what differs from what a process before this one wrote; `undefined`: that is not known. */
-  async #restore(plan: P, options: Options): Promise<readonly ServicePortId[] | undefined> {
-    if (this.#isStarted) return undefined;
-    this.#isStarted = true;
-    const restored = await this.#record?.restore(plan.servicePorts, this.recordOptions(options));
-    for (const [id, port] of restored?.applied ?? []) this.#applied.set(id, port);
-    if (!restored || !(await this.restoreState(restored, options))) return undefined;
-    this.#options = options;
-    this.#needsFull = false;
-    return restored.differing;
-  }
-
-  async #reconcile(plan: P, ids: readonly ServicePortId[], options: Options): Promise<SyncReport> {
+    const ids = [...dirty];
     const report = new ReportBuilder();
     const changes = { plan, options, ids, applied: this.#applied, report };
     const isRequested = this.#fullRequested;
@@ -186,7 +100,6 @@ export abstract class Reconciler<Options, P extends WithServicePorts = Plan> {
     this.#needsFull = true; // until all of it is in the kernel
     const isApplied = canApply && (await this.apply(changes));
     if (isApplied) this.#note(plan, ids, options);
-    const changed = new Set(ids);
     // Our own changes are written, so whatever a requested look finds is another program's.
     if (!isApplied || isRequested) {
       if (canApply && !isApplied) report.count('partial.failures');
@@ -199,7 +112,6 @@ export abstract class Reconciler<Options, P extends WithServicePorts = Plan> {
         isSettled: canApply ? isApplied : wasSettled,
         isRequested,
       });
-      if (this.#record) for (const id of this.#unlike(plan)) changed.add(id);
       this.#applied.clear();
       this.#note(plan, plan.servicePorts.keys(), options);
       this.#refused = report.refused;
@@ -208,20 +120,7 @@ export abstract class Reconciler<Options, P extends WithServicePorts = Plan> {
       for (const [id, error] of this.#refused) report.refused.set(id, error);
     }
     this.#needsFull = false;
-    this.#noteWritten(changed, options);
     return report.end(this.#attempt);
-  }
-
-  #noteWritten(ids: ReadonlySet<ServicePortId>, options: Options): void {
-    this.#record?.end({
-      ids,
-      applied: this.#applied,
-      withoutComments: this.withoutComments,
-      options: this.recordOptions(options),
-      state: this.recordState,
-      isFull: this.#attempt === 'full',
-      isWhole: this.#refused.size === 0,
-    });
   }
 
   #mayGoOn(ids: readonly ServicePortId[]): boolean {

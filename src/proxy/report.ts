@@ -20,14 +20,6 @@ export interface SyncReport {
   readonly counts: Readonly<Record<string, number>>;
 }
 
-/** What a look beside the syncs found. */
-export interface LookResult {
-  /** Rules, elements or chains that were compared. */
-  readonly checked: number;
-  /** Those that seem to differ. They are noted, and the next sync looks at exactly these. */
-  readonly suspects: number;
-}
-
 /** Filled in by a mode while it syncs. */
 export class ReportBuilder {
   commits = 0;

@@ -4,19 +4,11 @@ import type { ServicePortId } from '../model/serviceTracker.ts';
 import type { Clock } from '../time/clock.ts';
 import { BoundedRunner } from './boundedRunner.ts';
 import type { Proxier, SyncOutcome } from './proxier.ts';
-import { type ChangedBy, ForeignChanges, printSome } from './foreignChanges.ts';
-import { Causes, type LookResult } from './report.ts';
-import { LookBudget, LooksBeside } from './looks.ts';
+import { ForeignChanges, printSome } from './foreignChanges.ts';
+import { Causes } from './report.ts';
 import { type FamilyActivity, logFailure } from './activity.ts';
 import { OpenWork, type SideWork } from './openWork.ts';
 import type { FamilyTelemetry } from './telemetry.ts';
-
-/** Cheap to read, and different whenever another program may have changed the kernel's rules. */
-export interface Generation {
-  readonly id: number | string;
-  /** Fewer than before: some were deleted. */
-  readonly rules?: number;
-}
 
 /** Notices that everything was flushed. */
 export interface FlushMonitor {
@@ -27,17 +19,14 @@ export interface FlushMonitor {
 
 /** How a mode notices that another program changed what we wrote. */
 export interface Verification {
-  /** The kernel notifies of every change that others make, so nothing has to be verified now and then. */
+  /** The kernel notifies of every change that others make. */
   readonly isNotified?: boolean | undefined;
-  /** Everything is read back in each sync period, whatever that takes: nothing cheaper would notice each change. */
-  readonly isEachPeriod?: boolean | undefined;
-  readonly generation?: (() => Generation | undefined) | undefined;
-  /** The next sync looks at the base-chain jumps, whatever a look at everything would cost. */
-  readonly requestJumps?: (() => void) | undefined;
+  /** How often everything is written again, whatever changed; unset: never. */
+  readonly fullSyncEvery?: 'syncPeriod' | 'hour' | undefined;
   readonly flushMonitor?: ((intervalMs: number, onFlushed: () => void) => FlushMonitor) | undefined;
 }
 
-interface SyncRunnerOptions extends Pick<Verification, 'isNotified' | 'generation' | 'requestJumps'> {
+interface SyncRunnerOptions extends Pick<Verification, 'isNotified' | 'fullSyncEvery'> {
   readonly proxier: Proxier;
   /** What it writes, for the log; unset: iptables. */
   readonly mode?: 'iptables' | 'ipvs' | 'nftables';
@@ -52,28 +41,12 @@ interface SyncRunnerOptions extends Pick<Verification, 'isNotified' | 'generatio
   readonly onSynced?: (outcome: SyncOutcome) => readonly SideWork[];
   /** Work has ended that `mark` may have found open. */
   readonly onApplied?: () => void;
-  /** Everything was compared beside the syncs. */
-  readonly onLooked?: () => void;
-}
-
-interface Suspect {
-  readonly changedBy: ChangedBy | undefined;
-  readonly since: number;
-  /** A look beside the syncs has ended: the next sync repairs all that it found. */
-  readonly isLooked?: true;
 }
 
 const HOUR_MS = 3_600_000;
-/** Reading the kernel back may take this part of one core's time, whatever the size of the cluster. */
-const VERIFY_SHARE = 0.01;
-/** The same when something speaks for it that rules are gone. */
-const SUSPECT_SHARE = 0.1;
-/** Causes that more than one part of the program names. */
-export const VERIFICATION = 'verification of what is in the kernel';
+const PERIODIC = 'periodic full sync';
+/** A cause that more than one mode names. */
 export const NODE_ADDRESSES = 'addresses of this node changed';
-const SUSPICION = 'another program changed something, and the kernel did not say what';
-/** But no look waits longer than so many sync periods. */
-const MOST_PERIODS = 10;
 
 export class SyncRunner {
   readonly proxier: Proxier;
@@ -83,26 +56,13 @@ export class SyncRunner {
   readonly foreignChanges: ForeignChanges;
   #isStarted = false;
   #isStopping = false;
-  readonly #looks = new LookBudget();
-  /** Unset where a mode can only look during a sync. */
-  readonly #looksBeside: LooksBeside | undefined;
-  /** Under which everything was found in place. */
-  #verified: Generation | undefined;
-  /** When the look beside the syncs began. */
-  #generationBefore: Generation | undefined;
-  /** At the end of our last sync. */
-  #lastSeen: Generation | undefined;
-  /** There were fewer than we had left, and nobody has looked since. */
-  #areRulesMissing = false;
-  /** Who may have changed what the next look finds. */
-  #suspect: Suspect | undefined;
-  #cancelLook: (() => void) | undefined;
+  /** When everything was last written. */
+  #fullAt = Number.NEGATIVE_INFINITY;
   /** When the mode wants another sync. */
   #retryAt: number | undefined;
   readonly #open: OpenWork;
   /** Why the next sync was asked for, besides objects that changed. */
   readonly #causes = new Causes();
-  #syncPeriodMs: number;
 
   constructor(options: SyncRunnerOptions) {
     const { proxier, log, clock } = options;
@@ -112,11 +72,9 @@ export class SyncRunner {
     this.#open = new OpenWork({
       family,
       repairs: () => this.foreignChanges.mark(),
-      isLooking: () => this.#looksBeside?.isUnderWay ?? false,
       onApplied: () => options.onApplied?.(),
     });
     this.#telemetry = options.telemetry;
-    this.#syncPeriodMs = options.syncPeriodMs;
     this.#runner = new BoundedRunner({
       run: () => this.#sync(),
       minIntervalMs: options.minSyncPeriodMs,
@@ -128,20 +86,6 @@ export class SyncRunner {
         logFailure(log, family, error, options.syncPeriodMs);
       },
     });
-    const look = proxier.writer.verify?.bind(proxier.writer);
-    this.#looksBeside =
-      look &&
-      new LooksBeside({
-        family,
-        log,
-        clock,
-        look: (timeSlice) => {
-          this.#generationBefore = options.generation?.();
-          return look(timeSlice);
-        },
-        onEnd: (...ended) => this.#lookedBeside(...ended),
-        onIdle: () => options.onApplied?.(),
-      });
     this.foreignChanges = new ForeignChanges({
       family,
       log,
@@ -156,7 +100,6 @@ export class SyncRunner {
   }
 
   setPeriods(periods: Pick<SyncRunnerOptions, 'minSyncPeriodMs' | 'syncPeriodMs'>): void {
-    this.#syncPeriodMs = periods.syncPeriodMs;
     this.#runner.setIntervals(periods.minSyncPeriodMs, periods.syncPeriodMs);
   }
 
@@ -186,33 +129,10 @@ export class SyncRunner {
     return this.#open.mark();
   }
 
-  /** Everything is read back and repaired where it differs. */
-  requestFull(cause?: string): void {
-    this.proxier.writer.requestFull();
-    this.request(cause);
-  }
-
-  /** Everything is compared and repaired where it differs; beside syncs where the mode can, so that no change waits for it. */
-  look(cause: string, isUrgent = false): void {
-    if (!this.#isStarted || !this.proxier.isSynced) return;
-    if (this.#looksBeside) return this.#looksBeside.request(cause);
+  /** Everything is written again. */
+  requestFull(cause?: string, isUrgent = false): void {
     this.proxier.writer.requestFull();
     this.request(cause, isUrgent);
-  }
-
-  #lookedBeside(result: LookResult | undefined, milliseconds: number, cause: string): void {
-    if (result && result.checked > 0) this.proxier.writer.verified?.();
-    this.#options.onLooked?.();
-    this.#looks.ended(this.#options.clock.now(), result && milliseconds);
-    this.#areRulesMissing = false;
-    if (result?.suspects === 0) {
-      this.#verified = this.#generationBefore;
-      this.#suspect = undefined;
-      return;
-    }
-    if (result && this.#suspect) this.#suspect = { ...this.#suspect, isLooked: true };
-    if (!result) this.proxier.writer.requestFull();
-    this.request(cause, true);
   }
 
   /** The canary is gone. Where the kernel notifies of changes, what went with it is being repaired already. */
@@ -220,53 +140,21 @@ export class SyncRunner {
     if (!this.#options.isNotified) this.requestFull('our canary chain is gone: the tables were flushed');
   }
 
-  /** The same, unless nothing can have changed or looks are too costly to repeat so soon. */
-  verify(): void {
-    const { isNotified, generation, requestJumps } = this.#options;
-    if (isNotified) return;
-    const now = generation?.();
-    if (now !== undefined && now.id === this.#verified?.id) return;
-    const before = this.#lastSeen;
-    const isChanged = now !== undefined && before !== undefined && now.id !== before.id;
-    if (isChanged && (now.rules ?? 0) < (before.rules ?? 0)) this.#areRulesMissing = true;
-    if (this.#waitForLook(this.#areRulesMissing ? SUSPECT_SHARE : VERIFY_SHARE) <= 0) this.look(VERIFICATION);
-    else if (isChanged && requestJumps) {
-      requestJumps();
-      this.request(VERIFICATION);
-    }
+  /** Another program may have changed anything. */
+  notificationsLost(): void {
+    this.foreignChanges.lost(() => this.requestFull('notifications of the kernel were lost', true));
   }
 
-  /**
-   * Something may have been changed, and nobody can say what. Everything is looked at, at once unless looks are costly;
-   * then the base-chain jumps are, and everything if one of them is missing.
-   */
-  suspect(changedBy: ChangedBy | undefined): void {
-    const { clock, requestJumps } = this.#options;
-    this.#suspect = { changedBy, since: this.#suspect?.since ?? clock.now() };
-    this.#cancelLook?.();
-    const waitMs = this.#waitForLook(SUSPECT_SHARE);
-    if (waitMs <= 0) return this.#lookNow();
-    this.#cancelLook = clock.schedule(waitMs, () => this.#lookNow());
-    if (!requestJumps) return;
-    requestJumps();
-    this.request(SUSPICION, true);
-  }
-
-  #lookNow(): void {
-    this.#cancelLook?.();
-    this.#looks.ended(this.#options.clock.now(), undefined); // what comes during the look waits for the next one
-    this.look(SUSPICION, true);
-  }
-
-  #waitForLook(share: number): number {
-    return this.#looks.waitMs(this.#options.clock.now(), share, MOST_PERIODS * this.#syncPeriodMs);
+  /** A sync period has passed. */
+  periodPassed(): void {
+    const { fullSyncEvery, clock } = this.#options;
+    const isDue = fullSyncEvery === 'hour' && clock.now() - this.#fullAt >= HOUR_MS;
+    if (isDue || fullSyncEvery === 'syncPeriod') this.requestFull(PERIODIC);
   }
 
   stop(): Promise<void> {
     this.#isStopping = true;
     this.foreignChanges.close();
-    this.#cancelLook?.();
-    this.#looksBeside?.close();
     return this.#runner.stop();
   }
 
@@ -289,14 +177,13 @@ export class SyncRunner {
     let outcome: SyncOutcome | undefined;
     do {
       const started = clock.now();
-      const generation = this.#options.generation?.();
       this.foreignChanges.syncBegan();
       const causes = this.#causes.take();
       outcome = await this.#write(started, outcome ? 'next' : 'first', causes);
       if (!outcome) return undefined;
       for (const [id, error] of outcome.report.refused) refused.set(id, error);
       outcome = { ...outcome, report: { ...outcome.report, refused } };
-      this.#finish(outcome, generation, clock.now() - started, causes);
+      this.#finish(outcome, clock.now() - started, causes);
     } while (outcome.isPartial && !this.#isStopping);
     if (!outcome.isPartial) this.#open.written(asked);
     this.#throwIfRefused(outcome);
@@ -322,17 +209,10 @@ export class SyncRunner {
     }
   }
 
-  #finish(outcome: SyncOutcome, generation: Generation | undefined, elapsedMs: number, causes: Causes): void {
+  #finish(outcome: SyncOutcome, elapsedMs: number, causes: Causes): void {
     const { clock, onSynced } = this.#options;
     const { report } = outcome;
-    const isLook = report.kind === 'full' && report.commits === 0;
-    if (report.kind === 'full') {
-      this.#looks.ended(clock.now(), isLook ? elapsedMs : undefined);
-      this.#areRulesMissing = false;
-    }
-    if (isLook) this.#verified = generation;
-    else if (report.commits > 0) this.#verified = undefined;
-    this.#lastSeen = this.#options.generation?.();
+    if (report.kind === 'full') this.#fullAt = clock.now();
     const cause = this.#printCause(outcome, causes);
     this.#logOutcome(outcome, elapsedMs, cause);
     this.#options.activity?.synced(outcome, elapsedMs, cause);
@@ -341,12 +221,9 @@ export class SyncRunner {
     this.#open.synced(onSynced?.(outcome) ?? []);
   }
 
-  #reportRepairs({ kind, repaired }: SyncOutcome['report']): void {
-    const suspect = this.#suspect;
-    if (kind === 'full' || suspect?.isLooked) this.#suspect = undefined;
-    else if (suspect && repaired.length > 0) this.#lookNow();
+  #reportRepairs({ repaired }: SyncOutcome['report']): void {
     if (this.foreignChanges.syncEnded() || repaired.length === 0) return;
-    this.foreignChanges.foundAndRepaired({ objects: repaired, ...suspect });
+    this.foreignChanges.foundAndRepaired({ objects: repaired });
   }
 
   /** The others are served; this one is tried again. */

@@ -10,7 +10,7 @@ const PROGRAM = [process.execPath, join(ROOT, 'bin/junction')];
 const WITHOUT = hasCapability(readFileSync('/proc/self/status', 'utf8'), 'NET_ADMIN')
   ? ['setpriv', '--bounding-set=-net_admin', '--inh-caps=-all', '--']
   : [];
-const RUN = ['run', '--state-dir=', '--manifests', join(ROOT, 'examples'), '--hostname-override=node1'];
+const RUN = ['run', '--manifests', join(ROOT, 'examples'), '--hostname-override=node1'];
 
 test.each([
   [RUN],

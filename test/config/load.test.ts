@@ -143,7 +143,6 @@ describe('a file and flags', () => {
       nftablesCounters: false,
       nftablesBackstop: true,
       sysctlRoot: '/proc/sys',
-      stateDir: '/run/junction',
       apiSocket: '/run/junction/junction.sock',
       apiSocketMode: '0600',
     };

@@ -16,7 +16,6 @@ export const FLAGS = [
   '--iptables-min-sync-period=0s',
   '--iptables-sync-period=500ms',
   // Not the machine's: other tests run at the same time.
-  '--state-dir=',
   '--api-socket=',
   '--v=1',
 ];

@@ -21,7 +21,7 @@ status: {loadBalancer: {ingress: [{ip: 203.0.113.5}]}}`,
   { name: 'idle', ip: '10.96.1.2', pods: '' },
 ]);
 
-/** The kernel notifies of changes in the nft variant, so nothing may depend on the sync period there. */
+/** The kernel notifies of changes in the nft variant. In the legacy variant a canary shows a flush, once in each period. */
 const SYNC_PERIODS = { nft: '1h', legacy: '500ms' };
 
 describe.each(['nft', 'legacy'] as const)('rules changed by other programs, iptables-%s', (variant) => {
@@ -57,88 +57,89 @@ describe.each(['nft', 'legacy'] as const)('rules changed by other programs, ipta
     );
   };
 
-  test('one jump deleted: it comes back, and nothing else is written', async () => {
-    const from = daemon().log.length;
-    const jump = /^-A (PREROUTING .* -j KUBE-SERVICES)$/m.exec(whole)?.[1];
-    if (jump === undefined) throw new Error('no jump');
-    await node().run([`iptables-${variant}-restore`, '--noflush'], { stdin: `*nat\n-D ${jump}\nCOMMIT\n` });
-    await expectWhole('the jump again');
-    await daemon().applied();
-    expect(said(from)).toMatch(repairedLine('iptables-nft-re', 'chain nat PREROUTING'));
-    expect(said(from)).toMatch(/"Synced rules" ipFamily="IPv4" .* commits=1 objects=1 chains=0/);
-    if (variant === 'nft') expect(said(from)).not.toContain('fullSync=true');
-  });
-
-  test('a table made dormant: packets come to it again', async () => {
-    if (variant === 'legacy') return; // it has no tables of nftables
-    const from = daemon().log.length;
-    await node().run(['nft', 'add table ip nat { flags dormant; }']);
-    const line = repairedLine('nft', 'table nat \\(made dormant\\)');
-    await eventually(
-      () => `the log; it said:\n${said(from)}`,
-      () => line.test(said(from)),
-    );
-    expect(await node().run(['nft', 'list', 'table', 'ip', 'nat'])).not.toContain('dormant');
-    await expectWhole('the same rules');
-    expect(said(from).match(/"Another program changed our rules; repaired"/g)).toHaveLength(1);
-  });
-
-  test('rules of others in the same tables: nothing is looked at', async () => {
-    if (variant === 'legacy') return; // no notification: each period compares how many rules there are
-    const from = daemon().log.length;
-    await iptables('-t', 'nat', '-N', 'CNI-HOSTPORT');
-    await iptables('-t', 'nat', '-I', 'PREROUTING', '-j', 'CNI-HOSTPORT');
-    await iptables('-t', 'nat', '-D', 'PREROUTING', '-j', 'CNI-HOSTPORT');
-    await iptables('-t', 'nat', '-X', 'CNI-HOSTPORT');
-    await iptables('-t', 'nat', '-F', 'KUBE-MARK-MASQ');
-    await expectWhole('our own chain again');
-    await daemon().applied();
-    expect(said(from).match(/Syncing iptables rules/g)).toHaveLength(1);
-  });
-
-  test('a foreign rule in one of our chains goes', async () => {
-    const from = daemon().log.length;
-    await iptables('-t', 'nat', '-I', 'KUBE-SERVICES', '-s', '192.0.2.77', '-j', 'RETURN');
-    await expectWhole('our chain without it');
-    await daemon().applied();
-    expect(said(from)).toMatch(repairedLine('iptables-nft', 'chain nat KUBE-SERVICES'));
-  });
-
-  /** Takes out a chain and every rule that jumps to it, as one person with a shell would. */
-  async function deleteChain(table: string, chain: string): Promise<void> {
-    const text = await node().run([`iptables-${variant}-save`, '-t', table]);
-    const jumps = text.split('\n').filter((line) => line.startsWith('-A') && line.endsWith(`-j ${chain}`));
-    const input = [
-      `*${table}`,
-      ...jumps.map((line) => line.replace('-A', '-D')),
-      `-F ${chain}`,
-      `-X ${chain}`,
-      'COMMIT',
-      '',
-    ];
-    await node().run([`iptables-${variant}-restore`, '--noflush'], { stdin: input.join('\n') });
-  }
-
-  function chains(): readonly (readonly [table: string, chain: string])[] {
-    const kinds = [
-      ['filter', /KUBE-SERVICES/],
-      ['filter', /KUBE-PROXY-FIREWALL/],
-      ['nat', /KUBE-SERVICES/],
-      ['nat', /KUBE-POSTROUTING/],
-      ['nat', /KUBE-SVC-\w+/],
-      ['nat', /KUBE-SEP-\w+/],
-    ] as const;
-    return kinds.map(([table, pattern]) => [table, pattern.exec(whole)?.[0] ?? '']);
-  }
-
-  test('one by one: each comes back', async () => {
-    for (const [table, chain] of chains()) {
+  // In the legacy variant these wait for the full sync of each hour.
+  describe.each(variant === 'nft' ? [variant] : [])('notified by the kernel, %s', () => {
+    test('one jump deleted: it comes back, and nothing else is written', async () => {
       const from = daemon().log.length;
-      await deleteChain(table, chain);
-      await eventually(`${table} ${chain} missed`, () => said(from).includes('; repaired'));
-      await expectWhole(`${table} ${chain} again`);
+      const jump = /^-A (PREROUTING .* -j KUBE-SERVICES)$/m.exec(whole)?.[1];
+      if (jump === undefined) throw new Error('no jump');
+      await node().run([`iptables-${variant}-restore`, '--noflush'], { stdin: `*nat\n-D ${jump}\nCOMMIT\n` });
+      await expectWhole('the jump again');
+      await daemon().applied();
+      expect(said(from)).toMatch(repairedLine('iptables-nft-re', 'chain nat PREROUTING'));
+      expect(said(from)).toMatch(/"Synced rules" ipFamily="IPv4" .* commits=1 objects=1 chains=0/);
+      expect(said(from)).not.toContain('fullSync=true');
+    });
+
+    test('a table made dormant: packets come to it again', async () => {
+      const from = daemon().log.length;
+      await node().run(['nft', 'add table ip nat { flags dormant; }']);
+      const line = repairedLine('nft', 'table nat \\(made dormant\\)');
+      await eventually(
+        () => `the log; it said:\n${said(from)}`,
+        () => line.test(said(from)),
+      );
+      expect(await node().run(['nft', 'list', 'table', 'ip', 'nat'])).not.toContain('dormant');
+      await expectWhole('the same rules');
+      expect(said(from).match(/"Another program changed our rules; repaired"/g)).toHaveLength(1);
+    });
+
+    test('rules of others in the same tables: nothing is looked at', async () => {
+      const from = daemon().log.length;
+      await iptables('-t', 'nat', '-N', 'CNI-HOSTPORT');
+      await iptables('-t', 'nat', '-I', 'PREROUTING', '-j', 'CNI-HOSTPORT');
+      await iptables('-t', 'nat', '-D', 'PREROUTING', '-j', 'CNI-HOSTPORT');
+      await iptables('-t', 'nat', '-X', 'CNI-HOSTPORT');
+      await iptables('-t', 'nat', '-F', 'KUBE-MARK-MASQ');
+      await expectWhole('our own chain again');
+      await daemon().applied();
+      expect(said(from).match(/Syncing iptables rules/g)).toHaveLength(1);
+    });
+
+    test('a foreign rule in one of our chains goes', async () => {
+      const from = daemon().log.length;
+      await iptables('-t', 'nat', '-I', 'KUBE-SERVICES', '-s', '192.0.2.77', '-j', 'RETURN');
+      await expectWhole('our chain without it');
+      await daemon().applied();
+      expect(said(from)).toMatch(repairedLine('iptables-nft', 'chain nat KUBE-SERVICES'));
+    });
+
+    /** Takes out a chain and every rule that jumps to it, as one person with a shell would. */
+    async function deleteChain(table: string, chain: string): Promise<void> {
+      const text = await node().run([`iptables-${variant}-save`, '-t', table]);
+      const jumps = text.split('\n').filter((line) => line.startsWith('-A') && line.endsWith(`-j ${chain}`));
+      const input = [
+        `*${table}`,
+        ...jumps.map((line) => line.replace('-A', '-D')),
+        `-F ${chain}`,
+        `-X ${chain}`,
+        'COMMIT',
+        '',
+      ];
+      await node().run([`iptables-${variant}-restore`, '--noflush'], { stdin: input.join('\n') });
     }
-  }, 600_000);
+
+    function chains(): readonly (readonly [table: string, chain: string])[] {
+      const kinds = [
+        ['filter', /KUBE-SERVICES/],
+        ['filter', /KUBE-PROXY-FIREWALL/],
+        ['nat', /KUBE-SERVICES/],
+        ['nat', /KUBE-POSTROUTING/],
+        ['nat', /KUBE-SVC-\w+/],
+        ['nat', /KUBE-SEP-\w+/],
+      ] as const;
+      return kinds.map(([table, pattern]) => [table, pattern.exec(whole)?.[0] ?? '']);
+    }
+
+    test('one by one: each comes back', async () => {
+      for (const [table, chain] of chains()) {
+        const from = daemon().log.length;
+        await deleteChain(table, chain);
+        await eventually(`${table} ${chain} missed`, () => said(from).includes('; repaired'));
+        await expectWhole(`${table} ${chain} again`);
+      }
+    }, 600_000);
+  });
 
   test('all at once: everything comes back', async () => {
     await flushAll(node(), `-${variant}`);

@@ -4,7 +4,6 @@ import { createLog, type Log } from '../../src/log/log.ts';
 import { lineWithoutPlace } from '../support/logLine.ts';
 import type { ServicePortId } from '../../src/model/serviceTracker.ts';
 import type { Plan } from '../../src/plan/types.ts';
-import type { LookBeside } from '../../src/proxy/looks.ts';
 import type { KernelWriter } from '../../src/proxy/proxier.ts';
 
 export const REPORT: SyncReport = {
@@ -23,7 +22,6 @@ export class FakeWriter implements KernelWriter {
   fulls = 0;
   writesPerSync: number | undefined;
   attempt: SyncAttempt | undefined;
-  verify?: LookBeside;
   report: () => SyncReport | Promise<SyncReport> = () => REPORT;
   plan: Plan | undefined;
 

@@ -1,6 +1,5 @@
 /** What of a family is open, until everything is applied. */
 import { expect, test } from 'vitest';
-import type { LookResult } from '../../src/proxy/report.ts';
 import { settle } from '../time/fakeClock.ts';
 import { type Run, Stage } from './stage.ts';
 
@@ -13,8 +12,8 @@ function change(stage: Stage, address = '10.96.0.1'): () => readonly string[] {
 }
 
 /** After its first sync. */
-async function started(runs: readonly Run[] = [], compare?: () => Promise<LookResult>): Promise<Stage> {
-  const stage = new Stage({ runs: [{}, ...runs], ...(compare && { compare }) });
+async function started(runs: readonly Run[] = []): Promise<Stage> {
+  const stage = new Stage({ runs: [{}, ...runs] });
   stage.runner.request();
   await settle();
   return stage;
@@ -67,24 +66,6 @@ test('what another program changed is until it is repaired', async () => {
   const open = stage.runner.mark();
   await settle();
   expect(open()[0]).toBe('IPv4: what another program changed is not repaired yet: chain KUBE-SERVICES');
-  await stage.pass(30);
-  expect(open()).toEqual([]);
-});
-
-test('a comparison is, and what it finds until that is repaired', async () => {
-  let found: ((result: LookResult) => void) | undefined;
-  const compare = (): Promise<LookResult> =>
-    new Promise((resolve) => {
-      found = resolve;
-    });
-  const stage = await started([FAILS, {}], compare);
-  stage.runner.look('a look');
-  await stage.pass(0.01);
-  const open = stage.runner.mark();
-  expect(open()).toEqual(['IPv4: what is in the kernel is being compared with what was written']);
-  found?.({ checked: 3, suspects: 1 });
-  await stage.pass(0);
-  expect(open()).toEqual(['IPv4: changes are not written yet; the last sync failed: no socket']);
   await stage.pass(30);
   expect(open()).toEqual([]);
 });

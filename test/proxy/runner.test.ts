@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import { FAMILIES } from '../../src/model/ip.ts';
 import { BoundedRunner } from '../../src/proxy/boundedRunner.ts';
 import { DualStackProxier } from '../../src/proxy/dualStackProxier.ts';
-import type { LookResult } from '../../src/proxy/report.ts';
 import { node, service, slice } from '../plan/given.ts';
 import { FakeClock, settle } from '../time/fakeClock.ts';
 import { FakeLog } from './fakes.ts';
@@ -172,12 +171,12 @@ describe('the cause in the log', () => {
       'iptables (pid 99) changed chain nat KUBE-SERVICES',
     ],
     [
-      'what a verification found',
+      'what a full sync found',
       (stage) => {
         stage.runs = [{ report: { kind: 'full', repaired: ['set service-ips'] } }];
-        stage.runner.verify();
+        stage.runner.requestFull('firewalld has reloaded its rules');
       },
-      'verification of what is in the kernel; found changed: set service-ips',
+      'firewalld has reloaded its rules; found changed: set service-ips',
     ],
   ])('is %s', async (_, happen, cause) => {
     const stage = await serving();
@@ -280,145 +279,39 @@ describe('what another program changed', () => {
   });
 });
 
-describe('a verification', () => {
-  /** Full syncs that take so long, in seconds, and find everything in place. */
-  const looks = (...seconds: readonly number[]): Stage =>
-    new Stage({ runs: seconds.map((each) => ({ ms: 1000 * each, report: FULL })) });
-
+describe('everything is written again', () => {
   test.each([
-    ['in one hundredth of the time', [2], [200]],
-    ['not after one slow look, but after the fastest of three', [0.1, 20, 0.1], [30, 30]],
-    ['after ten sync periods at most', [20], [300]],
-  ])('is repeated %s', async (_, seconds, waits) => {
-    const stage = looks(...seconds);
+    ['in each sync period', 'syncPeriod', 120],
+    ['every hour', 'hour', 1],
+    ['never', undefined, 0],
+  ] as const)('%s', async (_, fullSyncEvery, fulls) => {
+    const stage = new Stage({ fullSyncEvery, runs: [{ report: FULL }, { report: NOTHING }] });
     stage.runner.requestFull();
-    await stage.pass(seconds[0] ?? 0);
-    for (const [index, wait] of waits.entries()) {
-      await stage.pass(wait - 1);
-      if (wait > 30) stage.runner.verify();
-      await settle();
-      if (wait > 30) expect(stage.fulls).toBe(1 + index);
-      await stage.pass(1);
-      stage.runner.verify();
-      await settle();
-      expect(stage.fulls).toBe(2 + index);
-    }
-  });
-
-  test('is not made where the generation says that nothing changed since, but after own writes', async () => {
-    const stage = looks(0);
-    stage.generation = { id: 7 };
-    const fulls: number[] = [];
-    const verify = async (): Promise<void> => {
-      stage.runner.verify();
-      await stage.pass(60);
-      fulls.push(stage.fulls);
-    };
-    await verify();
-    await verify();
-    stage.generation = { id: 8 };
-    await verify();
-    stage.runs = [{}, { report: FULL }];
-    stage.runner.request();
-    await stage.pass(60);
-    await verify();
-    await verify();
-    expect(fulls).toEqual([1, 1, 2, 3, 3]);
-  });
-
-  test('that must wait looks at the jumps; ten times sooner at everything if rules are missing', async () => {
-    const stage = new Stage({
-      runs: [{ ms: 2000, report: FULL }, { ms: 10, report: NOTHING }, { report: FULL }],
-    });
-    stage.generation = { id: 'a', rules: 100 };
-    stage.runner.requestFull();
-    await stage.pass(2);
-    stage.generation = { id: 'b', rules: 101 };
-    await stage.pass(10);
-    stage.runner.verify();
-    await stage.pass(5);
-    stage.runner.verify();
-    expect([stage.fulls, stage.jumpLooks]).toEqual([1, 1]);
-    stage.generation = { id: 'c', rules: 90 };
-    await stage.pass(10);
-    stage.runner.verify();
-    await stage.pass(2);
-    expect([stage.fulls, stage.jumpLooks]).toEqual([2, 1]);
-  });
-});
-
-describe('a suspicion', () => {
-  test.each([
-    ['is looked into at once, and who did it is named', { kind: 'full', repaired: ['chain nat X'] }, ['nft']],
-    ['is no news when nothing was wrong', FULL, []],
-  ] as const)('%s', async (_, report, programs) => {
-    const stage = new Stage({ runs: [{ report }] });
-    stage.runner.suspect(NFT);
     await settle();
-    expect([stage.fulls, stage.programs]).toEqual([1, programs]);
-    expect(stage.lines('"changedBy":"nft (pid 4711)"')).toHaveLength(programs.length);
+    for (let period = 0; period < 120; period++) {
+      await stage.pass(30);
+      stage.runner.periodPassed();
+      await settle();
+    }
+    expect(stage.fulls).toBe(1 + fulls);
   });
 
-  test('again and again costs a tenth of the time at most', async () => {
-    let looks = 0;
-    const stage: Stage = new Stage({
-      next: () => {
-        if (looks === stage.fulls) return { report: NOTHING };
-        looks = stage.fulls;
-        return { ms: 1000, report: FULL };
-      },
-    });
-    for (let second = 0; second < 60; second++) {
-      stage.runner.suspect(NFT);
+  test('when notifications were lost, and what differed is logged', async () => {
+    const stage = new Stage({ runs: [{ report: { kind: 'full', repaired: ['chain nat X'] } }] });
+    stage.runner.notificationsLost();
+    await settle();
+    expect([stage.fulls, stage.programs]).toEqual([1, ['unknown']]);
+    expect(stage.lines('chain nat X')).not.toEqual([]);
+  });
+
+  test('less and less often when notifications are lost again and again', async () => {
+    const stage = new Stage({ runs: [{ report: FULL }] });
+    for (let second = 0; second < 120; second++) {
+      stage.runner.notificationsLost();
       await stage.pass(1);
     }
-    expect(looks).toBeGreaterThan(3);
-    expect(looks).toBeLessThan(8);
-  });
-});
-
-describe('a comparison beside the syncs', () => {
-  function comparing(
-    result: LookResult | Error,
-    ms = 0,
-  ): { readonly stage: Stage; readonly count: () => number } {
-    let count = 0;
-    const stage: Stage = new Stage({
-      runs: [{ report: { repaired: ['set service-ips'] } }, {}],
-      compare: async () => {
-        count++;
-        await new Promise<void>((resolve) => {
-          stage.clock.schedule(ms, resolve);
-        });
-        if (result instanceof Error) throw result;
-        return result;
-      },
-    });
-    return { stage, count: () => count };
-  }
-
-  test.each<[string, LookResult | Error, syncs: number, fulls: number]>([
-    ['asks for no sync where everything is as it was written', { checked: 9, suspects: 0 }, 0, 0],
-    ['asks for an ordinary sync where something seems to differ', { checked: 9, suspects: 2 }, 1, 0],
-    ['that fails becomes a full sync', new Error('netlink: its thread has ended'), 1, 1],
-  ])('%s', async (_, result, syncs, fulls) => {
-    const { stage } = comparing(result);
-    if (fulls > 0) stage.runner.look('a test');
-    else stage.runner.suspect(NFT);
-    await stage.pass(60);
-    expect([stage.syncs, stage.fulls]).toEqual([syncs, fulls]);
-    expect(stage.programs).toEqual([[], fulls > 0 ? ['unknown'] : ['nft']][syncs]);
-  });
-
-  test('lets syncs go on, and what is asked for meanwhile is one more', async () => {
-    const { stage, count } = comparing({ checked: 1, suspects: 0 }, 5000);
-    for (const cause of ['one', 'two', 'three']) stage.runner.look(cause);
-    await stage.pass(1);
-    stage.runner.request();
-    await settle();
-    expect([count(), stage.syncs]).toEqual([1, 1]);
-    await stage.pass(60);
-    expect(count()).toBe(2);
+    expect(stage.fulls).toBeGreaterThan(5);
+    expect(stage.fulls).toBeLessThan(15);
   });
 });
 

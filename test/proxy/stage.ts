@@ -2,8 +2,8 @@
 import type { Family } from '../../src/model/ip.ts';
 import type { SideWork } from '../../src/proxy/openWork.ts';
 import { Proxier, type SyncOutcome } from '../../src/proxy/proxier.ts';
-import type { LookResult, SyncReport } from '../../src/proxy/report.ts';
-import { type Generation, SyncRunner } from '../../src/proxy/syncRunner.ts';
+import type { SyncReport } from '../../src/proxy/report.ts';
+import { SyncRunner, type Verification } from '../../src/proxy/syncRunner.ts';
 import type { FamilyTelemetry } from '../../src/proxy/telemetry.ts';
 import { TimeSlice } from '../../src/time/timeSlice.ts';
 import { SETTINGS } from '../plan/given.ts';
@@ -30,8 +30,7 @@ interface StageOptions {
   readonly runs?: readonly Run[];
   /** What the next sync does, where that depends. */
   readonly next?: () => Run;
-  /** How long a comparison beside the syncs takes, and what it finds; unset: the writer compares only in a sync. */
-  readonly compare?: () => Promise<LookResult>;
+  readonly fullSyncEvery?: Verification['fullSyncEvery'];
   /** The first snapshot is not there yet. */
   readonly isListing?: boolean;
   readonly telemetry?: FamilyTelemetry;
@@ -48,20 +47,17 @@ export class Stage {
   readonly programs: string[] = [];
   readonly proxy: Proxier;
   readonly runner: SyncRunner;
-  generation: Generation | undefined;
-  jumpLooks = 0;
   /** That each sync begins. */
   sideWork: readonly SideWork[] = [];
   runs: Run[];
   readonly #next: (() => Run) | undefined;
 
   constructor({ clock = new FakeClock(), log = new FakeLog(), runs = [], ...options }: StageOptions = {}) {
-    const { compare, isListing, minSyncPeriodMs = 1000, telemetry, family = 'IPv4' } = options;
+    const { isListing, minSyncPeriodMs = 1000, telemetry, family = 'IPv4' } = options;
     this.clock = clock;
     this.log = log;
     this.runs = [...runs];
     this.#next = options.next;
-    if (compare) this.writer.verify = compare;
     this.writer.report = () => this.#run();
     this.proxy = new Proxier({
       family,
@@ -77,8 +73,7 @@ export class Stage {
       clock,
       minSyncPeriodMs,
       syncPeriodMs: 30_000,
-      generation: () => this.generation,
-      requestJumps: () => this.jumpLooks++,
+      fullSyncEvery: options.fullSyncEvery,
       onForeignChange: (program) => this.programs.push(program),
       onSynced: (outcome) => {
         this.outcomes.push(outcome);

@@ -41,10 +41,6 @@ export const JUNCTION = {
       placeholder: 'DIR',
       help: 'where kernel settings are read and written, for a container whose /proc/sys is read-only: DIR/net is a mount of /proc/sys/net',
     }),
-    field('junction.stateDir', 'state-dir', pointer(STRING), '/run/junction', {
-      placeholder: 'DIR',
-      help: 'where a process leaves for the next one what it wrote into the kernel; empty: nowhere',
-    }),
     field('junction.apiSocket', 'api-socket', pointer(STRING), '/run/junction/junction.sock', {
       placeholder: 'PATH',
       help: 'unix socket where this proxy answers questions: status, services, explain, watch; empty: none',

@@ -1,22 +1,20 @@
 /** The iptables mode: its programs, and a watch over the node's addresses and our rules. */
 import { isJunctionError } from '../../errors.ts';
 import { LAYOUTS } from './rules/layouts/index.ts';
-import { TABLES } from './rules/rule.ts';
 import { toSettings } from '../../config/settings.ts';
 import { AddressWatch } from '../addressWatch.ts';
 import { localIps } from '../../system/interfaces.ts';
-import { readTableInfo, wakeTables } from './tableInfo.ts';
+import { wakeTables } from './tableInfo.ts';
 import { IptablesReader } from './inspect.ts';
 import type { IptablesClient } from './client.ts';
 import { NetlinkChainReader } from './netlink/reader.ts';
 import { IptablesProxier, writeLocalnetGuard } from './proxier.ts';
 import { routesNow } from './outInterface.ts';
 import { OwnPrograms, RulesetWatch } from './rulesetWatch.ts';
-import { readNftGeneration } from '../../netlink/nftables/message.ts';
 import { ConntrackTable } from '../../netlink/conntrack.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { NetlinkThread } from '../../netlink/thread.ts';
-import { type Generation, NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
+import { NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
 import { servedFamilies } from '../familyState.ts';
 import { StaleObjects } from '../staleObjects.ts';
 import { CanaryMonitor } from './canary.ts';
@@ -26,14 +24,9 @@ import type { Mode, ModeOptions } from '../mode.ts';
 import { removeStaleTables } from '../nftables/cleanup.ts';
 import { askAgain, preflight } from '../prerequisites.ts';
 import { chooseWriter } from './netlink/chooseWriter.ts';
-import { GenerationCount } from '../generationCount.ts';
-import { openRecord } from '../openRecord.ts';
-import { ChainMark } from './recordMark.ts';
-import { recordChain } from './rules/names.ts';
 
 export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
   const { config, nodeName, log } = options;
-  const generations = new GenerationCount();
   const programs = new OwnPrograms();
   const { clients, families } = await openFamilies({ ...options, programs });
   const served = servedFamilies(families);
@@ -47,8 +40,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
     chooseWriter(client, { junction: config.junction, layout, channel: netfilter, log });
   for (const family of served) await choose(clientOf(clients, family));
   const isNft = clients.every(({ variant }) => variant === 'nft');
-  const rulesets = isNft ? await RulesetWatch.start(thread, programs, generations) : undefined;
-  const record = isNft ? await openRecord(options, generations, thread) : undefined;
+  const rulesets = isNft ? await RulesetWatch.start(thread, programs) : undefined;
   const staleIpvs = new StaleIpvs({ log, drainLimitMs: config.junction.ipvsDrainLimit });
   const stale = new StaleObjects(served, async () => {
     await staleIpvs.remove();
@@ -80,8 +72,6 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
         masqueradeBit,
         wake,
         reader,
-        record: record?.family(family, new ChainMark(family, netfilter, layout)),
-        recordChain: () => (record?.mark === undefined ? undefined : recordChain(record.mark)),
       });
       addresses.subscribe({ onNodeAddresses: () => events.request(NODE_ADDRESSES) });
       rulesets?.subscribe({
@@ -90,14 +80,13 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
           const objects = proxier.rules.noteForeign(touched);
           if (objects.length > 0) events.foreignChange({ objects, changedBy });
         },
-        onLost: (changedBy) => events.suspect(changedBy),
+        onLost: () => events.notificationsLost(),
       });
       return {
         writer: proxier,
         verification: {
           isNotified: rulesets !== undefined,
-          generation: client.variant === 'nft' ? nftGeneration : () => readTableInfo(family, TABLES),
-          requestJumps: () => proxier.rules.requestJumps(),
+          fullSyncEvery: 'hour',
           flushMonitor: (intervalMs, onFlushed) =>
             new CanaryMonitor({ client, reader, intervalMs, onFlushed, log }),
         },
@@ -127,15 +116,9 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
     close: async () => {
       await stale.close();
       await staleIpvs.close();
-      await record?.close();
       await rulesets?.close();
       await addresses.close();
       await thread.close();
     },
   };
-}
-
-function nftGeneration(): Generation | undefined {
-  const id = readNftGeneration();
-  return id === undefined ? undefined : { id };
 }

@@ -5,11 +5,9 @@ import { NFACCT } from './rules/names.ts';
 import type { Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan } from '../../plan/types.ts';
-import type { LookBeside } from '../../proxy/looks.ts';
 import type { SyncAttempt, SyncReport } from '../../proxy/report.ts';
 import { isJunctionError } from '../../errors.ts';
 import { localIps } from '../../system/interfaces.ts';
-import type { FamilyRecord } from '../../system/record/familyRecord.ts';
 import { ensureNfacct } from '../../netlink/nfacct.ts';
 import { readSysctl } from '../../system/sysctl.ts';
 import { systemClock } from '../../time/systemClock.ts';
@@ -29,9 +27,6 @@ export interface IptablesProxierOptions {
   /** See `IptablesRules`. */
   readonly wake?: WakeTables | undefined;
   readonly reader?: ChainReader | undefined;
-  /** Of what is written; for the nft variant. */
-  readonly record?: FamilyRecord | undefined;
-  readonly recordChain?: (() => string | undefined) | undefined;
 }
 
 /** What the rules depend on besides the plan and the node's addresses. */
@@ -47,14 +42,10 @@ export class IptablesProxier {
   readonly rules: IptablesRules;
   readonly addresses: () => readonly Ip[];
   readonly settings: MachineSettings;
-  readonly #record: FamilyRecord | undefined;
-  readonly verify?: LookBeside;
 
   constructor(options: IptablesProxierOptions) {
-    this.#record = options.record;
     const { client, layout } = options;
     this.rules = new IptablesRules(layout, client, { ...options, now: () => systemClock.now() });
-    if (this.rules.canVerify) this.verify = (timeSlice) => this.rules.verify(timeSlice);
     this.writesPerSync = client.variant === 'legacy' ? undefined : WRITES_PER_SYNC;
     this.addresses = options.addresses ?? (() => localIps(client.family));
     this.settings = {
@@ -98,15 +89,6 @@ export class IptablesProxier {
 
   requestFull(): void {
     this.rules.requestFull();
-  }
-
-  verified(): void {
-    this.#record?.verified();
-  }
-
-  /** How the first sync began. */
-  get start(): FamilyRecord['start'] {
-    return this.#record?.start;
   }
 }
 

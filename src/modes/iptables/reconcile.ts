@@ -3,9 +3,9 @@ import { deepEqual } from '../../model/equal.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import { Reconciler } from '../../proxy/reconciler.ts';
-import type { ApplyRecord, Changes, Restored, Resync } from '../../proxy/reconciler.ts';
-import type { LookResult, ReportBuilder, SyncReport } from '../../proxy/report.ts';
-import { forEachSliced, runSliced, type TimeSlice } from '../../time/timeSlice.ts';
+import type { Changes, Resync } from '../../proxy/reconciler.ts';
+import type { ReportBuilder, SyncReport } from '../../proxy/report.ts';
+import { forEachSliced, runSliced } from '../../time/timeSlice.ts';
 import { readTables, readTouched } from './rules/readState.ts';
 import { Difference, nameChains, type SharedChainWrite, wholeChains } from './rules/edit.ts';
 import {
@@ -26,9 +26,8 @@ import { hasServiceChains } from './rules/cleanup.ts';
 import { type Table, TABLES } from './rules/rule.ts';
 import { isRefusal, Sender, type TableClient } from './rules/sender.ts';
 import { SaveChainReader, type ChainReader } from './rules/chainReader.ts';
-import { StaleChains, type StaleChainNames } from './rules/staleChains.ts';
-import { canVerify, lookAtRules, OwnChanges } from './rules/verification.ts';
-import { dormantTable, type Touched, TouchedChains, type TouchedTable } from './rules/touched.ts';
+import { StaleChains } from './rules/staleChains.ts';
+import { dormantTable, type Touched, TouchedChains } from './rules/touched.ts';
 
 /** Lets packets come again to tables that another program made dormant; returns which. */
 export type WakeTables = () => Promise<readonly Table[]>;
@@ -38,21 +37,9 @@ interface RulesOptions {
   readonly reader?: ChainReader | undefined;
   /** For the nft variant. */
   readonly wake?: WakeTables | undefined;
-  /** Keeps what was written. */
-  readonly record?: ApplyRecord | undefined;
-  /** The name of an empty chain that stays. */
-  readonly recordChain?: (() => string | undefined) | undefined;
   readonly now: () => number;
 }
 
-/** What is derived from what was written. */
-interface RulesRecordState {
-  readonly owned: RuleCounts;
-  readonly stale: StaleChainNames;
-}
-
-/** Each is read by itself; from so many on, a full sync reads them sooner. */
-const MOST_SUSPECTS = 1000;
 const noRules = (): RuleCounts => ({ filter: 0, nat: 0, mangle: 0 });
 
 export class IptablesRules extends Reconciler<CompileOptions> {
@@ -67,18 +54,11 @@ export class IptablesRules extends Reconciler<CompileOptions> {
   #touched: TouchedChains | undefined;
   #owned = noRules();
   readonly #stale = new StaleChains();
-  /** What the sync under way changes, and what syncs have changed since the look under way began. */
-  #changing = new OwnChanges();
-  #sinceLook: OwnChanges | undefined;
   #beforeSwitch: (() => Promise<void>) | undefined;
-  readonly #record: ApplyRecord | undefined;
-  readonly #recordChain: () => string | undefined;
   readonly #now: () => number;
 
   constructor(layout: Layout, client: TableClient, options: RulesOptions) {
-    super(options.record);
-    this.#record = options.record;
-    this.#recordChain = options.recordChain ?? (() => undefined);
+    super();
     this.#now = options.now;
     const { reader = new SaveChainReader(client), wake = async () => [] } = options;
     this.#layout = layout;
@@ -96,87 +76,7 @@ export class IptablesRules extends Reconciler<CompileOptions> {
       return [...touched.keys()].map((table) => `table ${table}`);
     }
     this.#touched ??= new TouchedChains(this.#layout, options);
-    const objects = this.#touched.add(touched);
-    if (objects.length > 0) this.#record?.doubt();
-    return objects;
-  }
-
-  /** The next sync looks at the jumps that lead from the kernel's own chains to ours, and at nothing else. */
-  requestJumps(): void {
-    this.noteForeign(this.#allJumps());
-  }
-
-  #allJumps(): Touched {
-    const tables = TABLES.map((table): [Table, TouchedTable] => {
-      const jumps = this.#layout.jumps.filter((jump) => jump.table === table);
-      return [table, { isGone: false, chains: new Map(jumps.map(({ chain }) => [chain, 'deleted'])) }];
-    });
-    return new Map(tables);
-  }
-
-  override requestFull(): void {
-    this.#record?.doubt();
-    super.requestFull();
-  }
-
-  protected override get recordState(): RulesRecordState {
-    return { owned: this.#owned, stale: this.#stale.names };
-  }
-
-  protected override get withoutComments(): ReadonlySet<ServicePortId> {
-    return this.#withoutComments;
-  }
-
-  /** Whether endpoints have comments is recorded with each service port. */
-  protected override recordOptions({ endpointComments: _, ...options }: CompileOptions): unknown {
-    return options;
-  }
-
-  protected override async restoreState(
-    { state, withoutComments, isCurrent }: Restored,
-    options: CompileOptions,
-  ): Promise<boolean> {
-    const { owned, stale } = (state ?? {}) as Partial<RulesRecordState>;
-    if (!owned || !stale || !this.#reader.readChain) return false;
-    this.#owned = owned;
-    this.#stale.names = stale;
-    for (const id of withoutComments) this.#withoutComments.add(id);
-    if (isCurrent) return true;
-    // They are few, and without them nothing works.
-    this.#touched = new TouchedChains(this.#layout, options);
-    this.#touched.add(this.#allJumps());
-    return true;
-  }
-
-  /** False: the rules can be read during a sync only. */
-  get canVerify(): boolean {
-    return canVerify(this.#reader);
-  }
-
-  /** Compares everything with the kernel while syncs go on; the next sync repairs what differs. */
-  async verify(timeSlice: TimeSlice): Promise<LookResult> {
-    const { options } = this;
-    const reader = this.#reader;
-    if (!options || this.isRefused || !canVerify(reader)) return this.#lookLater();
-    const ownChanges = this.#changing.copy();
-    this.#sinceLook = ownChanges;
-    try {
-      const fragments = this.#writtenFragments(options);
-      const look = { layout: this.#layout, options, reader, fragments, ownChanges, timeSlice };
-      const { checked, suspects, touched } = await lookAtRules(look);
-      if (ownChanges.isAll) return { checked, suspects: 0 };
-      if (suspects > MOST_SUSPECTS) return { ...this.#lookLater(), checked };
-      if (suspects > 0) this.noteForeign(touched);
-      return { checked, suspects };
-    } finally {
-      this.#sinceLook = undefined;
-    }
-  }
-
-  /** By a full sync. */
-  #lookLater(): LookResult {
-    this.requestFull();
-    return { checked: 0, suspects: 1 };
+    return this.#touched.add(touched);
   }
 
   /** `beforeSwitch`: awaited before the rules of another mode are replaced, while they still forward. */
@@ -199,12 +99,10 @@ export class IptablesRules extends Reconciler<CompileOptions> {
 
   protected async apply(changes: Changes<CompileOptions>): Promise<boolean> {
     const sender = new Sender(this.#client, changes.report);
-    this.#changing = new OwnChanges();
     try {
       await this.#repair(changes, sender);
       await this.#send(changes, sender);
       await this.#deleteStale(sender);
-      this.#changing = new OwnChanges();
     } catch (error) {
       if (!isRefusal(error)) throw error;
       // Another program has changed our chains, or the kernel refuses a rule: look, repair, find out whose.
@@ -236,7 +134,6 @@ export class IptablesRules extends Reconciler<CompileOptions> {
       yield;
       const after = this.#compile(plan.servicePorts.get(id), options);
       yield;
-      for (const own of this.#ownChanges()) own.add(id, before, after);
       this.#stale.take(after.chains);
       difference.add({ owner: id, before, after });
       addFragment(owned, before, -1);
@@ -255,10 +152,6 @@ export class IptablesRules extends Reconciler<CompileOptions> {
     return this.#runSliced(wholeChains(chains, fragments, this.#layout.base(options).tail));
   }
 
-  #ownChanges(): readonly OwnChanges[] {
-    return this.#sinceLook ? [this.#changing, this.#sinceLook] : [this.#changing];
-  }
-
   #countOwned(report: ReportBuilder): void {
     for (const table of TABLES) report.counts[`owned.${table}`] = this.#owned[table];
   }
@@ -275,7 +168,6 @@ export class IptablesRules extends Reconciler<CompileOptions> {
       scope.addChain(TAIL_CHAIN);
     }
     if (!scope || scope.isEmpty) return;
-    for (const own of this.#ownChanges()) own.addScope(scope);
     const desired = { layout: this.#layout, options, fragments: this.#writtenFragments(options), scope };
     const state = await readTouched(this.#reader, scope);
     const { chainsPerRestore } = this.#client;
@@ -335,7 +227,6 @@ export class IptablesRules extends Reconciler<CompileOptions> {
   protected async resync({ plan, options, unwritten, report }: Resync<CompileOptions>): Promise<void> {
     const sender = new Sender(this.#client, report);
     this.#touched = undefined;
-    for (const own of this.#ownChanges()) own.isAll = true;
     const owned = noRules();
     const { chains, tail, foreign } = this.#layout.base(options);
     addFragment(owned, { chains, shared: [...tail, ...foreign] }, 1);
@@ -345,7 +236,6 @@ export class IptablesRules extends Reconciler<CompileOptions> {
       servicePorts: plan.servicePorts,
       options,
       timeSlice: this.#client.timeSlice,
-      without: this.#recordChain(),
     });
     if (this.#beforeSwitch && hasServiceChains(state)) await this.#beforeSwitch();
     const wanted = { layout: this.#layout, options, fragments };
@@ -363,7 +253,6 @@ export class IptablesRules extends Reconciler<CompileOptions> {
     this.#withoutComments.clear();
     this.#noteComments(plan.servicePorts.keys(), options);
     this.#countOwned(report);
-    this.#changing = new OwnChanges();
   }
 
   /** `undefined` among the steps: others may have their turn. */

@@ -11,7 +11,6 @@ import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { ChangedBy } from '../../proxy/foreignChanges.ts';
 import type { Message } from '../../netlink/codec.ts';
-import type { TransactionCounter } from '../generationCount.ts';
 import { familyOfNumber } from '../../netlink/inet.ts';
 import {
   decodeGeneration,
@@ -62,25 +61,19 @@ type Thread = Pick<NetlinkThread, 'channel' | 'watch'>;
 export class RulesetWatch {
   readonly #thread: Thread;
   readonly #programs: OwnPrograms;
-  readonly #counter: TransactionCounter | undefined;
   readonly #subscribers: RulesetSubscriber[] = [];
   /** Of the transaction whose notifications are arriving. */
   readonly #noted = new Map<Family, Map<Table, Noted>>();
   #watches: readonly Watch[] = [];
   #lastChangedBy: ChangedBy | undefined;
 
-  private constructor(thread: Thread, programs: OwnPrograms, counter?: TransactionCounter) {
+  private constructor(thread: Thread, programs: OwnPrograms) {
     this.#thread = thread;
     this.#programs = programs;
-    this.#counter = counter;
   }
 
-  static async start(
-    thread: Thread,
-    programs: OwnPrograms,
-    counter?: TransactionCounter,
-  ): Promise<RulesetWatch> {
-    const watch = new RulesetWatch(thread, programs, counter);
+  static async start(thread: Thread, programs: OwnPrograms): Promise<RulesetWatch> {
+    const watch = new RulesetWatch(thread, programs);
     const all = await thread.watch(
       NETLINK_NETFILTER,
       [NFNLGRP_NFTABLES],
@@ -90,19 +83,8 @@ export class RulesetWatch {
       },
       { othersOnly: true, filter: { notFrom: [] } },
     );
-    const generations = await thread.watch(
-      NETLINK_NETFILTER,
-      [NFNLGRP_NFTABLES],
-      { messages: (messages) => watch.#receiveGenerations(messages), lost: () => watch.#counter?.noteLost() },
-      { othersOnly: true, filter: { notFrom: [], onlyType: NEW_GENERATION } },
-    );
-    watch.#watches = [all, generations];
-    programs.subscribe(async (notFrom) => {
-      await Promise.all([
-        all.setFilter({ notFrom }),
-        generations.setFilter({ notFrom, onlyType: NEW_GENERATION }),
-      ]);
-    });
+    watch.#watches = [all];
+    programs.subscribe((notFrom) => all.setFilter({ notFrom }));
     return watch;
   }
 
@@ -125,14 +107,6 @@ export class RulesetWatch {
         if (!isJunctionError(error)) throw error;
         void this.#lost(); // what cannot be understood may be anything
       }
-    }
-  }
-
-  #receiveGenerations(messages: readonly Message[]): void {
-    for (const { payload, sender } of messages) {
-      if (this.#programs.has(sender)) continue;
-      this.#lastChangedBy = changedBy(payload);
-      this.#counter?.noteOthers(1);
     }
   }
 

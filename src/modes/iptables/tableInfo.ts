@@ -8,7 +8,6 @@ import { LITTLE_ENDIAN } from '../../netlink/codec.ts';
 import { addressFamily } from '../../netlink/inet.ts';
 import { type Table, TABLES } from './rules/rule.ts';
 import { JunctionError } from '../../errors.ts';
-import type { Generation } from '../../proxy/syncRunner.ts';
 import type { TransactionChannel } from '../../netlink/channel.ts';
 import { decodeTable, getTables } from '../../netlink/nftables/objects.ts';
 import { transaction } from '../../netlink/nftables/transaction.ts';
@@ -27,7 +26,10 @@ const ENTRIES_OFFSET = INFO_BYTES - 8;
  * Of all these tables together; `undefined` where the kernel does not tell. A rule that was replaced by another of the
  * same size is not seen.
  */
-export function readTableInfo(family: Family, tables: readonly string[]): Required<Generation> | undefined {
+export function readTableInfo(
+  family: Family,
+  tables: readonly string[],
+): { readonly id: string; readonly rules: number } | undefined {
   const { socket, close } = libc();
   const fd = socket(addressFamily(family), SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
   if (fd < 0) return undefined;

@@ -73,7 +73,7 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
       return {
         writer: proxier,
         // Neither IPVS nor ipset notifies of changes.
-        verification: { isEachPeriod: true },
+        verification: { fullSyncEvery: 'syncPeriod' },
         kernel: new IpvsReader({
           family,
           tables: new TablesReader({

@@ -1,7 +1,7 @@
 /** Our table in the kernel: a transaction becomes one netlink batch. */
 import { constants } from 'node:os';
 import { affinitySet } from './rules/affinity.ts';
-import { BACKSTOP_COMMENT, recordSet, TABLE, TABLE_COMMENT } from './rules/names.ts';
+import { BACKSTOP_COMMENT, TABLE, TABLE_COMMENT } from './rules/names.ts';
 import { NFT_FAMILY, printKey } from './rules/print.ts';
 import { byName, groupBy } from './rules/table.ts';
 import type {
@@ -63,18 +63,9 @@ export class NetlinkNftClient implements NftClient {
   readonly #channel: TransactionChannel;
   readonly #place: TablePlace;
 
-  readonly #mark: () => string | undefined;
-
-  /** `mark`: of the record that is kept; that of any other is a stale object. */
-  constructor(
-    family: Family,
-    channel: TransactionChannel,
-    table = TABLE,
-    mark: () => string | undefined = () => undefined,
-  ) {
+  constructor(family: Family, channel: TransactionChannel, table = TABLE) {
     this.#family = family;
     this.#channel = channel;
-    this.#mark = mark;
     this.#place = { family: NFT_FAMILY[family], table };
   }
 
@@ -300,14 +291,12 @@ export class NetlinkNftClient implements NftClient {
 
   #compareSets({ sets }: Ruleset, messages: readonly Message[]): Comparison {
     const wanted = byName(sets);
-    const mark = this.#mark();
-    const ownSet = mark === undefined ? undefined : recordSet(mark);
     const found = messages.map(({ payload }) => {
       const listed = decodeSet(payload);
       const set = wanted.get(listed.name);
       return { name: listed.name, isSame: !set || isSameSet(set, listed, this.#family) };
     });
-    return comparisonOf(found.filter(({ name }) => name !== ownSet));
+    return comparisonOf(found);
   }
 
   #compareChains(

@@ -22,23 +22,18 @@ import { removeStaleRules } from '../iptables/cleanup.ts';
 import { StaleIpvs } from '../ipvs/cleanup.ts';
 import type { Mode, ModeOptions } from '../mode.ts';
 import { askForTables, nftPreflight } from '../prerequisites.ts';
-import { GenerationCount } from '../generationCount.ts';
-import { openRecord } from '../openRecord.ts';
-import { TableMark } from './recordMark.ts';
 
 const OUR_TABLE = `table ${TABLE}`;
 
 export async function openNftMode(options: ModeOptions): Promise<Mode> {
   const { config, log } = options;
   const enabled = FAMILIES.filter((family) => family === 'IPv4' || isIpv6Enabled());
-  const generations = new GenerationCount();
   const families = await nftPreflight(enabled, options);
   const hasBackstop = config.junction.nftablesBackstop;
   logStack(families, log);
   const thread = await NetlinkThread.start();
   const addresses = await AddressWatch.start(thread);
-  const tables = await TableWatch.start(thread, generations);
-  const record = await openRecord(options, generations, thread);
+  const tables = await TableWatch.start(thread);
   const staleIpvs = new StaleIpvs({ log, drainLimitMs: config.junction.ipvsDrainLimit });
   const stale = new StaleObjects(servedFamilies(families), () =>
     removeStaleObjects(log, hasBackstop, staleIpvs),
@@ -59,8 +54,7 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
     open: (family, events) => {
       const channel = thread.transactionChannel(NETLINK_NETFILTER);
       const proxier = new NftProxier({
-        client: new NetlinkNftClient(family, channel, TABLE, () => record?.mark),
-        record: record?.family(family, new TableMark(family, channel)),
+        client: new NetlinkNftClient(family, channel),
         ...(hasBackstop && { backstop: new NetlinkNftClient(family, channel, BACKSTOP_TABLE) }),
         onBackstopFailure: ({ reason, isNewReason }) => {
           if (isNewReason) log.warn('Our table has no backstop for now', { ipFamily: family, reason });
@@ -77,8 +71,7 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
           // backstop is deleted with the socket that made it.
           if (!changedBy) {
             proxier.requestBackstop();
-            events.request('notifications of the kernel were lost', true);
-            return events.suspect(undefined);
+            return events.notificationsLost();
           }
           if (changes) proxier.noteForeign(changes, family);
           else proxier.requestFull();
@@ -115,7 +108,6 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
     close: async () => {
       await stale.close();
       await staleIpvs.close();
-      await record?.close();
       await tables.close();
       await addresses.close();
       await thread.close();

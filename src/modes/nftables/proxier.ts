@@ -7,12 +7,11 @@ import type { Cidr, Family, Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan } from '../../plan/types.ts';
 import type { SideWork } from '../../proxy/openWork.ts';
-import { type LookResult, RetryDelay, type SyncAttempt, type SyncReport } from '../../proxy/report.ts';
+import { RetryDelay, type SyncAttempt, type SyncReport } from '../../proxy/report.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import type { Clock } from '../../time/clock.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { wait } from '../../time/wait.ts';
-import type { FamilyRecord } from '../../system/record/familyRecord.ts';
 import { elementsOf } from './sets.ts';
 import { type NftFacts, nftSettings } from './settings.ts';
 import type { TableChanges } from './watch.ts';
@@ -26,8 +25,6 @@ interface NftProxierOptions {
   /** The node's own addresses in this family, without loopback. */
   readonly nodeIps: () => readonly Ip[];
   readonly clock?: Clock;
-  /** Of what is written into the table. */
-  readonly record?: FamilyRecord | undefined;
 }
 
 export class NftProxier {
@@ -50,7 +47,6 @@ export class NftProxier {
       now,
       timeSlice,
       wait: (milliseconds) => wait(clock, milliseconds),
-      record: options.record,
     });
     this.#backstop = backstop && new Backstop({ client: backstop, now, timeSlice });
   }
@@ -69,7 +65,6 @@ export class NftProxier {
     const all = report.kind === 'full' ? undefined : changed;
     const failure = await this.#backstop?.sync(plan, { changed: all, refused: report.refused }, settings);
     if (failure) this.#options.onBackstopFailure?.(failure);
-    this.#options.record?.touch();
     const delays = [
       report.retryAfterMs,
       this.#cleanup.remainingMs(this.#now()),
@@ -116,30 +111,16 @@ export class NftProxier {
     if (isStructural || toRead.size > 0) this.table.noteStructure(toRead);
   }
 
-  verify(timeSlice: TimeSlice): Promise<LookResult> {
-    return this.table.verify(timeSlice);
-  }
-
   get attempt(): SyncAttempt {
     return this.table.attempt;
   }
 
   requestFull(): void {
-    this.#options.record?.doubt();
     this.table.requestFull();
   }
 
   /** The next sync makes sure that the backstop is there. */
   requestBackstop(): void {
     this.#backstop?.requestFull();
-  }
-
-  verified(): void {
-    this.#options.record?.verified();
-  }
-
-  /** How the first sync began. */
-  get start(): FamilyRecord['start'] {
-    return this.#options.record?.start;
   }
 }

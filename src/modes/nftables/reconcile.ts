@@ -5,27 +5,16 @@
  */
 import { isJunctionError } from '../../errors.ts';
 import { deepEqual } from '../../model/equal.ts';
-import type { Protocol } from '../../model/objects.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import { Reconciler } from '../../proxy/reconciler.ts';
-import type { ApplyRecord, Changes, Restored, Resync, ServicePortPlans } from '../../proxy/reconciler.ts';
-import { type LookResult, ReportBuilder, type SyncReport } from '../../proxy/report.ts';
-import { SyncGate } from '../../proxy/syncGate.ts';
+import type { Changes, Resync, ServicePortPlans } from '../../proxy/reconciler.ts';
+import { ReportBuilder, type SyncReport } from '../../proxy/report.ts';
 import { forEachSliced, runSliced, type TimeSlice } from '../../time/timeSlice.ts';
 import { Evictions } from './rules/eviction.ts';
 import { Committer, slices } from './rules/committer.ts';
-import { compileElements, compileShared, type NftFragment, type TablePart } from './rules/compile.ts';
-import {
-  concernedBy,
-  divide,
-  editsFor,
-  idOf,
-  isDivisible,
-  isSameElement,
-  repairs,
-  withoutGaps,
-} from './rules/diff.ts';
+import { compileElements, compileShared, type NftFragment } from './rules/compile.ts';
+import { concernedBy, divide, editsFor, idOf, isDivisible, repairs, withoutGaps } from './rules/diff.ts';
 import type { InOrder } from './rules/diff.ts';
 import { ReferenceCounts } from './rules/referenceCounts.ts';
 import { CLEANUP_FAILURES, removal, restructure, resync } from './rules/resync.ts';
@@ -33,7 +22,6 @@ import type { DesiredTable, Restructuring } from './rules/resync.ts';
 import { fixedElements, type NftSettings, rulesetOf, type TableOptions } from './rules/ruleset.ts';
 import { byName, editOperations, editSize } from './rules/table.ts';
 import type { Element, ForeignElement, NftClient, Ruleset, TableTransaction } from './rules/table.ts';
-import { type Suspects, TableVerification, type WrittenTable } from './rules/verification.ts';
 
 interface NftRulesOptions {
   readonly client: NftClient;
@@ -41,16 +29,8 @@ interface NftRulesOptions {
   readonly timeSlice?: TimeSlice;
   /** Unset: a sync waits until the affinity entries of what it deleted are evicted. */
   readonly wait?: (milliseconds: number) => Promise<void>;
-  /** Keeps what was written. */
-  readonly record?: ApplyRecord | undefined;
   /** How many elements a transaction has, as long as nothing is known of the kernel's speed. */
   readonly firstChunk?: number;
-}
-
-/** What is in the kernel besides the elements of service ports. */
-interface TableRecordState {
-  readonly parts: readonly TablePart[];
-  readonly toEvict: readonly Protocol[];
 }
 
 const TRIES = 5;
@@ -77,11 +57,6 @@ export class NftRules extends Reconciler<TableOptions> {
   #foreign: ForeignElement[] = [];
   /** Sets that another program made again; `undefined` where nothing but elements was changed. */
   #foreignSets: Set<string> | undefined;
-  /** What a verification found, for the next sync to look at. */
-  #suspects: Suspects | undefined;
-  readonly #gate = new SyncGate();
-  #syncs = 0;
-  #resyncs = 0;
   readonly #evictions: Evictions;
   /** Of the sync under way. */
   #report = new ReportBuilder();
@@ -90,7 +65,7 @@ export class NftRules extends Reconciler<TableOptions> {
 
   constructor(given: NftRulesOptions) {
     const { client, now, firstChunk } = given;
-    super(given.record);
+    super();
     this.#given = given;
     this.#committer = new Committer(client, now, firstChunk, (transaction) => this.#note(transaction));
     this.#evictions = new Evictions({ ...given, committer: new Committer(client, now, firstChunk) });
@@ -108,35 +83,12 @@ export class NftRules extends Reconciler<TableOptions> {
 
   /** The next sync repairs these, without reading anything. */
   noteForeign(elements: readonly ForeignElement[]): void {
-    this.#given.record?.doubt();
     this.#foreign.push(...elements);
   }
 
   /** The next sync looks at chains, rules and sets; of these sets, at what is in them too. */
   noteStructure(sets: Iterable<string>): void {
-    this.#given.record?.doubt();
     this.#foreignSets = new Set([...(this.#foreignSets ?? []), ...sets]);
-  }
-
-  protected override get recordState(): TableRecordState {
-    return { parts: this.#counts.parts, toEvict: this.#evictions.protocols };
-  }
-
-  /** Reference counts and the table's shape, from what was written; nothing is read. */
-  protected override async restoreState(
-    { applied, state, isCurrent }: Restored,
-    options: TableOptions,
-  ): Promise<boolean> {
-    const { parts, toEvict } = (state ?? {}) as Partial<TableRecordState>;
-    if (!parts || !toEvict) return false;
-    this.#counts = new ReferenceCounts();
-    this.#counts.addIdle(parts, this.#given.now());
-    await this.#countAll(applied, options);
-    this.#ruleset = this.#rulesetFor(options);
-    this.#evictions.reset(toEvict);
-    // Chains, rules and sets are few: they are compared before anything else.
-    if (!isCurrent) this.noteStructure([]);
-    return true;
   }
 
   /** The table as it was last written. */
@@ -146,45 +98,7 @@ export class NftRules extends Reconciler<TableOptions> {
 
   sync(plan: Plan, dirty: Iterable<ServicePortId>, settings: NftSettings): Promise<SyncReport> {
     this.#written.clear();
-    this.#syncs++;
-    return this.#gate.during(() =>
-      this.reconcile(plan, dirty, { ...settings, family: plan.family, view: plan.view }),
-    );
-  }
-
-  /** Compares the table with what was written while syncs go on; the next sync looks at what seems to differ. */
-  async verify(timeSlice: TimeSlice): Promise<LookResult> {
-    await this.#gate.opened();
-    const { options } = this;
-    if (!options || !this.isSettled) return { checked: 0, suspects: 0 };
-    const verification = new TableVerification(this.#writtenTable(options), timeSlice);
-    const suspects = await verification.run();
-    const { checked } = verification;
-    if (!suspects) return { checked, suspects: 0 };
-    const { elements, sets, structure } = suspects;
-    this.#suspects = suspects;
-    if (elements.length + structure.length > 0) this.#given.record?.doubt();
-    if (structure.length > 0) this.noteStructure(sets);
-    return { checked, suspects: elements.length + structure.length };
-  }
-
-  #writtenTable(options: TableOptions): WrittenTable {
-    const resyncs = this.#resyncs;
-    const compile = (port: ServicePortPlan): readonly Element[] => compileElements(port, options).elements;
-    return {
-      client: this.#given.client,
-      servicePorts: this.applied,
-      compile,
-      shared: () => this.#counts.elements(),
-      fixed: fixedElements(options),
-      ruleset: () => this.#ruleset,
-      sharedSizes: () => this.#counts.sizes,
-      syncs: () => this.#syncs,
-      quiet: async () => {
-        await this.#gate.opened();
-        return this.isSettled && this.#resyncs === resyncs;
-      },
-    };
+    return this.reconcile(plan, dirty, { ...settings, family: plan.family, view: plan.view });
   }
 
   protected async apply(changes: Changes<TableOptions>): Promise<boolean> {
@@ -192,7 +106,6 @@ export class NftRules extends Reconciler<TableOptions> {
     this.#report = report;
     const isApplied =
       (await this.#repairStructure(options)) &&
-      (await this.#lookAtSuspects(options)) &&
       (await this.#repairElements(options)) &&
       (await this.#change(changes)) &&
       (await this.#retire(options));
@@ -212,29 +125,7 @@ export class NftRules extends Reconciler<TableOptions> {
     if (!only) return true;
     this.#foreignSets = undefined;
     this.#foreign = this.#foreign.filter(({ element }) => !only.has(element.set));
-    const { commits } = this.#report;
-    const isDone = await this.#resync(this.#wanted(this.applied, options), only);
-    if (this.#report.commits > commits)
-      for (const object of this.#suspects?.structure ?? []) this.#report.repaired.add(object);
-    return isDone;
-  }
-
-  /** A verification ran beside syncs, so that what it found may be what one of them wrote. Only now nothing else writes. */
-  async #lookAtSuspects(options: TableOptions): Promise<boolean> {
-    const suspects = this.#suspects;
-    if (!suspects) return true;
-    this.#suspects = undefined;
-    const sets = byName(this.#ruleset.sets);
-    const asked = suspects.elements.filter(({ set }) => sets.has(set));
-    const found = await this.#given.client.lookUp(asked, sets);
-    const wanted = await this.#wantedFor(found, options);
-    const wrong = found.filter(({ element, isThere }) => {
-      const right = wanted.get(idOf(element));
-      return isThere ? !right || !isSameElement(element, right) : right !== undefined;
-    });
-    this.#foreign.push(...wrong);
-    for (const { element } of wrong) this.#report.repaired.add(`set ${element.set}`);
-    return true;
+    return this.#resync(this.#wanted(this.applied, options), only);
   }
 
   /** What was written last, as far as these elements concern it, by `idOf`. */
@@ -329,10 +220,8 @@ export class NftRules extends Reconciler<TableOptions> {
 
   protected async resync({ plan, options, applied, isSettled, report }: Resync<TableOptions>): Promise<void> {
     this.#report = report;
-    this.#resyncs++;
     this.#foreign = [];
     this.#foreignSets = undefined;
-    this.#suspects = undefined;
     // What a service port had that is refused now must still be looked up.
     this.#counts = new ReferenceCounts(
       isSettled ? undefined : { counts: this.#counts, now: this.#given.now() },

@@ -6,7 +6,6 @@ import { TABLE } from './rules/names.ts';
 import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { ChangedBy } from '../../proxy/foreignChanges.ts';
-import type { TransactionCounter } from '../generationCount.ts';
 import type { Message } from '../../netlink/codec.ts';
 import { familyOfNumber } from '../../netlink/inet.ts';
 import {
@@ -55,18 +54,13 @@ export class TableWatch {
   readonly #touched = new Map<Family, Message[]>();
   #own: number | undefined;
   #watch: Watch | undefined;
-  readonly #counter: TransactionCounter | undefined;
 
-  private constructor(thread: Pick<NetlinkThread, 'channel' | 'watch'>, counter?: TransactionCounter) {
+  private constructor(thread: Pick<NetlinkThread, 'channel' | 'watch'>) {
     this.#thread = thread;
-    this.#counter = counter;
   }
 
-  static async start(
-    thread: Pick<NetlinkThread, 'channel' | 'watch'>,
-    counter?: TransactionCounter,
-  ): Promise<TableWatch> {
-    const watch = new TableWatch(thread, counter);
+  static async start(thread: Pick<NetlinkThread, 'channel' | 'watch'>): Promise<TableWatch> {
+    const watch = new TableWatch(thread);
     await watch.#findSelf();
     const handler = {
       messages: (messages: readonly Message[]) => watch.#receive(messages),
@@ -95,7 +89,6 @@ export class TableWatch {
   #receive(messages: readonly Message[]): void {
     for (const message of messages) {
       if (operationOf(message) === 'new generation') {
-        this.#counter?.noteOthers(1);
         this.#ended(message.payload);
       } else if (isOurs(message.payload)) this.#note(message);
     }
@@ -122,7 +115,6 @@ export class TableWatch {
 
   /** Also when the thread was replaced, which then has another number. */
   #lost(): void {
-    this.#counter?.noteLost();
     this.#touched.clear();
     const everybody = new Map(this.#subscribers.map(({ family }) => [family, []]));
     void this.#findSelf()

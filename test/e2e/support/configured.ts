@@ -19,7 +19,6 @@ const FIELDS: Fields = {
   mode: 'iptables',
   conntrack: { maxPerCore: 0 },
   iptables: { syncPeriod: '60s', minSyncPeriod: '100ms' },
-  junction: { stateDir: '' },
 };
 
 export function configText(more: Fields = {}): string {
@@ -68,7 +67,7 @@ export class Configured {
   }
 
   #text(more: Fields): string {
-    return configText({ junction: { stateDir: '', apiSocket: this.socket }, ...more });
+    return configText({ junction: { apiSocket: this.socket }, ...more });
   }
 
   async write(more: Fields = {}): Promise<void> {

@@ -32,7 +32,7 @@ function normalised(text: string): string {
   const unused = new Set(emptied.map(nameOf));
   for (const name of blocks.map(nameOf)) if (isOfNobody(name, blocks, unused)) unused.add(name);
   return blocks
-    .filter((block) => !unused.has(nameOf(block)) && !RECORD.test(block.head))
+    .filter((block) => !unused.has(nameOf(block)))
     .map((block) => print(block, unused))
     .sort()
     .join('\n');
@@ -40,8 +40,6 @@ function normalised(text: string): string {
 
 /** Of their rules, one applies to a packet at most: each came when it was first needed. */
 const UNORDERED = /^chain (?:(?:ports-)?(?:any|outside)|remember|remembered)$/;
-/** The mark of the record: another one after each loss of it. */
-const RECORD = /^set record-/;
 const EMPTIED = /^(?:map (?:ports-)?(?:any|outside)-(?:\d+|large)|map sticky-\w+)$/;
 
 /**

@@ -2,7 +2,7 @@
 import type { Host } from '../../../lab/host.ts';
 
 /** The canaries, and the mark of the record, which is written after a sync. */
-const MARKS = /CANARY|KUBE-SVC-JUNCTION/;
+const MARKS = /CANARY/;
 
 /** Everything in iptables that is ours, in an order of its own. */
 export async function ourRules(node: Host, command = 'iptables-save'): Promise<string> {

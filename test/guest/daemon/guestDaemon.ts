@@ -19,7 +19,6 @@ const FLAGS = [
   '--conntrack-max-per-core=0',
   '--conntrack-min=0',
   '--firewalld=false',
-  '--state-dir=',
   '--v=2',
 ];
 

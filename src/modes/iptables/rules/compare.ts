@@ -5,7 +5,6 @@ import type { KernelDifference } from '../../kernelReader.ts';
 import { addTo, type ChainWrite, type Step } from './edit.ts';
 import { type CompileOptions, compileAll, type Layout } from './fragment.ts';
 import { digestChain, type ParsedChain, type Tables, tokenize, type WantedChains } from './parse.ts';
-import { isRecordChain } from './names.ts';
 import { parseRule } from './parseRule.ts';
 import { printRule, ruleKey } from './print.ts';
 import { fullSteps } from './resync.ts';
@@ -59,7 +58,7 @@ function differencesOf(state: Tables, { table, pieces }: Step): readonly KernelD
   const shared = new Map<string, RuleChange[]>();
   for (const { owner, writes, removes, adds, deletes } of pieces) {
     for (const write of writes) differences.push(...chainDifferences(state, table, write, owner));
-    for (const name of deletes) if (!isRecordChain(name)) differences.push(extraChain(state, table, name));
+    for (const name of deletes) differences.push(extraChain(state, table, name));
     for (const { chain, rule } of removes)
       addTo(shared, chain, { kind: 'extra', owner, text: safeText(rule) });
     for (const { chain, rule } of adds)

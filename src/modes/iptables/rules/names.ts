@@ -36,21 +36,6 @@ export function isServiceChain(chain: string): boolean {
   return SERVICE_CHAIN.test(chain);
 }
 
-/**
- * An empty chain: the mark of a record of what was written, by the record's own letters. Named like the chain of a
- * service, so that kube-proxy and every older version delete it as stale when they write without the record.
- */
-const RECORD_CHAIN_PREFIX = `${PREFIXES.service}JUNCTION`;
-const RECORD_CHAIN = new RegExp(`^${RECORD_CHAIN_PREFIX}[A-Z2-7]{8}$`);
-
-export function recordChain(mark: string): string {
-  return `${RECORD_CHAIN_PREFIX}${mark}`;
-}
-
-export function isRecordChain(chain: string): boolean {
-  return RECORD_CHAIN.test(chain);
-}
-
 /** Chains that a trial at a start writes, and deletes: one by iptables-restore, one by netlink. */
 export const TRIAL_CHAIN = 'KUBE-JUNCTION-TRIAL';
 export const SENT_TRIAL_CHAIN = `${TRIAL_CHAIN}-NL`;

@@ -12,8 +12,6 @@ interface Wanted {
   readonly servicePorts: ServicePortPlans;
   readonly options: CompileOptions;
   readonly timeSlice: TimeSlice | undefined;
-  /** The name of a chain that is not to be seen. */
-  readonly without: string | undefined;
 }
 
 const KUBELET_CANARY = 'KUBE-KUBELET-CANARY';
@@ -25,7 +23,7 @@ export async function readTables(reader: ChainReader, wanted: Wanted): Promise<T
   const tables = new Map<string, ReadonlyMap<string, ParsedChain>>();
   for (const table of TABLES) {
     const chains = await reader.readTable(table, () => (digests ??= digestsOf(reader, wanted)));
-    if (chains) tables.set(table, withoutChain(chains, wanted.without));
+    if (chains) tables.set(table, chains);
   }
   return tables;
 }
@@ -46,16 +44,6 @@ async function digestsOf(
     timeSlice,
   );
   return digests;
-}
-
-function withoutChain(
-  chains: ReadonlyMap<string, ParsedChain>,
-  name: string | undefined,
-): ReadonlyMap<string, ParsedChain> {
-  if (name === undefined || !chains.has(name)) return chains;
-  const others = new Map(chains);
-  others.delete(name);
-  return others;
 }
 
 export async function readTouched(reader: ChainReader, scope: TouchedChains): Promise<Tables> {

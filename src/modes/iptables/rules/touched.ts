@@ -1,6 +1,6 @@
 /** What another program changed in the tables of iptables, and so what has to be looked at and repaired: a part, not all. */
 import { type ChainRef, type CompileOptions, isSameChain, type Layout } from './fragment.ts';
-import { isRecordChain, isServiceChain } from './names.ts';
+import { isServiceChain } from './names.ts';
 import type { Table } from './rule.ts';
 
 /** `added`: chains or rules were added, and none deleted. */
@@ -84,7 +84,6 @@ export class TouchedChains {
 
   #concernsUs(ref: ChainRef, touch: Touch): boolean {
     const { jumps, foreignChains } = this.#layout;
-    if (isRecordChain(ref.chain)) return false;
     if (this.#fixed.has(keyOf(ref)) || (ref.table === 'nat' && isServiceChain(ref.chain))) return true;
     // In chains that others use too, their rules are none of our business.
     if (touch === 'added') return false;

@@ -10,7 +10,7 @@ import { lowerRule } from '../lower.ts';
 import { compileElements, compileShared } from '../rules/compile.ts';
 import { idOf, sameValue } from '../rules/diff.ts';
 import { partsIn } from '../rules/idleParts.ts';
-import { isRecordSet, ownerComment } from '../rules/names.ts';
+import { ownerComment } from '../rules/names.ts';
 import { printDeclaration, printElement, printKey, printNftRule } from '../rules/print.ts';
 import { ReferenceCounts } from '../rules/referenceCounts.ts';
 import { Elements } from '../rules/resync.ts';
@@ -104,7 +104,7 @@ function compareSets(
       return isSameSet(set, listed, family) ? [] : [of('different', set)];
     }),
     ...found
-      .filter(({ name }) => !planned.has(name) && !ANONYMOUS.test(name) && !isRecordSet(name))
+      .filter(({ name }) => !planned.has(name) && !ANONYMOUS.test(name))
       .map(({ name }): KernelDifference => ({ kind: 'extra', object: `set ${name}`, text: `set ${name}` })),
   ];
 }

@@ -5,17 +5,6 @@ export const TABLE = 'junction';
 /** A rebuild writes one while the other is in force. */
 const TABLE_NAMES = ['junction-a', 'junction-b'] as const;
 export const TABLE_COMMENT = 'Junction: services as data';
-/** A set without elements: the mark of a record of what was written, by the record's own letters. */
-const RECORD_SET_NAME = /^record-[A-Z2-7]{8}$/;
-
-export function recordSet(mark: string): string {
-  return `record-${mark}`;
-}
-
-export function isRecordSet(name: string): boolean {
-  return RECORD_SET_NAME.test(name);
-}
-
 /** Behind ours, and not to be changed by others. */
 export const BACKSTOP_TABLE = 'junction-backstop';
 /** Every table that Junction may have written, `junction` by 0.2.0. */

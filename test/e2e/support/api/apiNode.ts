@@ -18,7 +18,6 @@ const KUBE_PROXY_FLAGS = [
   '--conntrack-max-per-core=0',
   '--v=2',
   // Not the machine's: other tests run at the same time.
-  '--state-dir=',
 ];
 
 export type UserKind = 'certificate' | 'token';
