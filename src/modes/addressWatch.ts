@@ -1,11 +1,10 @@
 /**
- * Follows the node's addresses, and the device of the IPVS mode, whose addresses are the services' and not the node's.
- * Reading them at every sync would cost the more the more services there are, because each has an address on it.
+ * Follows the node's addresses, and the device of the IPVS mode, whose addresses are the services' and not the node's. They
+ * are read when one of another link changes: a read at every sync would cost more with every service.
  */
 import { type Family, familyOf, type Ip, isLoopback, LOOPBACK } from '../model/ip.ts';
 import {
   decodeAddress,
-  type LinkAddress,
   RTM_DELADDR,
   RTM_NEWADDR,
   RTM_DELLINK,
@@ -25,20 +24,21 @@ interface AddressSubscriber {
 
 type Thread = Pick<NetlinkThread, 'channel' | 'watch'>;
 
+/** After a reading that failed; twice as long after each that fails again. */
+const RETRY_MS = 1000;
+const MAX_RETRY_MS = 30_000;
+
 export class AddressWatch {
   readonly #thread: Thread;
   readonly #subscribers: AddressSubscriber[] = [];
   readonly #device = new DeviceWatch();
-  /** By link and address: one address may be on two links. */
-  #nodeIps = new Map<string, Ip>();
+  #nodeIps: ReadonlySet<Ip> = new Set();
   #watch: Watch | undefined;
   #reading: Promise<void> = Promise.resolve();
   #isReadingDue = false;
   #retry: NodeJS.Timeout | undefined;
   #failures = 0;
   #isClosed = false;
-  /** Counts notifications, so that one during a reading is not taken for older than the reading. */
-  #receivedCount = 0;
 
   private constructor(thread: Thread) {
     this.#thread = thread;
@@ -49,18 +49,22 @@ export class AddressWatch {
     const groups = [RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR];
     watch.#watch = await thread.watch(NETLINK_ROUTE, groups, {
       messages: (messages) => watch.#receive(messages),
-      lost: () => watch.#lookAgain(),
+      lost: () => {
+        watch.#device.notifyAll();
+        watch.#readSoon();
+      },
     });
-    await watch.#read();
+    watch.#reading = watch.#read();
+    await watch.#reading;
     return watch;
   }
 
-  /** Addresses of every link but the device, without loopback and those that are good on one link only. */
+  /** Addresses of every link but the device, without loopback and those that are valid on one link only. */
   nodeIps(family: Family): readonly Ip[] {
-    return [...new Set(this.#nodeIps.values())].filter((ip) => familyOf(ip) === family);
+    return [...this.#nodeIps].filter((ip) => familyOf(ip) === family);
   }
 
-  /** All that a packet for this node itself may be for. */
+  /** Every address for which this node itself takes packets. */
   localIps(family: Family): readonly Ip[] {
     return [...this.nodeIps(family), LOOPBACK[family]];
   }
@@ -79,52 +83,29 @@ export class AddressWatch {
 
   async #read(): Promise<void> {
     const route = this.#thread.channel(NETLINK_ROUTE);
-    for (let tries = 0; tries < MOST_READINGS; tries++) {
-      const receivedBefore = this.#receivedCount;
-      const device = await findDevice(route);
-      const addresses = await readAddresses(route);
-      this.#device.found(device);
-      const own = addresses.filter((address) => this.#isNodes(address));
-      this.#nodeIps = new Map(own.map((address) => [keyOf(address), address.ip]));
-      if (this.#receivedCount === receivedBefore) return;
-    }
+    this.#device.found(await findDevice(route));
+    const addresses = await readAddresses(route);
+    const own = addresses.filter((address) => {
+      const isOnLinkOnly = address.family === 'IPv6' && address.scope === 'link';
+      return !this.#device.has(address) && !isLoopback(address.ip) && !isOnLinkOnly;
+    });
+    this.#nodeIps = new Set(own.map(({ ip }) => ip));
   }
 
   #receive(messages: readonly Message[]): void {
-    this.#receivedCount++;
-    let nodesChanged = false;
+    let isNodes = false;
     for (const { type, payload } of messages) {
       if (type === RTM_NEWLINK || type === RTM_DELLINK) this.#device.onLink(type, payload);
-      else if (type === RTM_NEWADDR || type === RTM_DELADDR)
-        nodesChanged = this.#onAddress(type, payload) || nodesChanged;
+      if (type !== RTM_NEWADDR && type !== RTM_DELADDR) continue;
+      const address = decodeAddress(payload);
+      if (address && this.#device.has(address)) this.#device.onAddress(type, address);
+      else if (address) isNodes = true;
     }
-    if (nodesChanged) this.#notifyAll();
+    if (isNodes) this.#readSoon();
   }
 
-  /** Returns whether the node's own addresses are different now. */
-  #onAddress(type: number, payload: Uint8Array): boolean {
-    const address = decodeAddress(payload);
-    if (!address) return false;
-    if (this.#device.has(address)) this.#device.onAddress(type, address);
-    if (!this.#isNodes(address)) return false;
-    const key = keyOf(address);
-    if (type === RTM_DELADDR) return this.#nodeIps.delete(key);
-    if (this.#nodeIps.has(key)) return false;
-    this.#nodeIps.set(key, address.ip);
-    return true;
-  }
-
-  #isNodes(address: LinkAddress): boolean {
-    const { ip, family, scope } = address;
-    const isOnLinkOnly = family === 'IPv6' && scope === 'link';
-    return !this.#device.has(address) && !isLoopback(ip) && !isOnLinkOnly;
-  }
-
-  #notifyAll(): void {
-    for (const each of this.#subscribers) each.onNodeAddresses();
-  }
-
-  #lookAgain(): void {
+  /** What changes during a reading is read by the next one. */
+  #readSoon(): void {
     if (this.#isReadingDue) return;
     this.#isReadingDue = true;
     clearTimeout(this.#retry);
@@ -133,25 +114,16 @@ export class AddressWatch {
 
   async #readAgain(): Promise<void> {
     this.#isReadingDue = false;
+    const before = [...this.#nodeIps].toSorted().join();
     try {
       await this.#read();
       this.#failures = 0;
     } catch {
-      // What is known is old, and nothing else would ask again: until then, a new address is served nowhere.
-      const milliseconds = Math.min(RETRY_MS * 2 ** this.#failures++, MOST_RETRY_MS);
-      if (!this.#isClosed) this.#retry = setTimeout(() => this.#lookAgain(), milliseconds).unref();
+      // Nothing else would ask again, and until then a new address is not served.
+      const milliseconds = Math.min(RETRY_MS * 2 ** this.#failures++, MAX_RETRY_MS);
+      if (!this.#isClosed) this.#retry = setTimeout(() => this.#readSoon(), milliseconds).unref();
     }
-    this.#notifyAll();
-    this.#device.notifyAll(); // a full sync looks for itself, and fails aloud
+    if ([...this.#nodeIps].toSorted().join() === before) return;
+    for (const each of this.#subscribers) each.onNodeAddresses();
   }
-}
-
-/** After a reading that failed; twice as long after each that fails again. */
-const RETRY_MS = 1000;
-const MOST_RETRY_MS = 30_000;
-/** Addresses that change faster than they can be read come from a runaway program. */
-const MOST_READINGS = 10;
-
-function keyOf({ linkIndex, ip }: LinkAddress): string {
-  return `${linkIndex} ${ip}`;
 }
