@@ -1,6 +1,6 @@
 /** `junction check`: whether this machine has what a proxy mode needs, and whether manifests can be used. */
 import type { ValidConfig } from '../config/effective.ts';
-import { checkMode, preflightSettings } from '../modes/prerequisites.ts';
+import { checkMode } from '../modes/prerequisites.ts';
 import {
   absent,
   type Check,
@@ -28,7 +28,7 @@ export async function checkCommand(
   const { mode } = config;
   const checks = [
     ...(await checkManifests(config, output)),
-    ...(await checkMode(mode, preflightSettings(config), options.families, machine)),
+    ...(await checkMode(config, options.families, machine)),
   ];
   if (options.output === 'json') output.out(printJson(mode, checks));
   else output.painted(printText(mode, checks, options.columns));

@@ -4,7 +4,7 @@ import type { Subject } from '../explain/subject.ts';
 
 import type { Family } from '../model/ip.ts';
 import type { ObjectKey } from '../model/objects.ts';
-import { preflightSettings } from '../modes/prerequisites.ts';
+import { answersOnLoopback } from '../modes/iptables/prerequisites.ts';
 import type { Machine } from '../modes/prerequisites/machine.ts';
 import { checkServer, checkSource, type ServerLook } from './apiServer.ts';
 import { checkConntrack, readConntrackStatistics } from './conntrack.ts';
@@ -94,11 +94,10 @@ function machineChecks(
 ): Checks {
   const { mode, conntrack } = config;
   const families = familiesHere(asked, machine);
-  const settings = preflightSettings(config);
-  const localhostNodePorts = mode === 'iptables' && settings.localhostNodePorts;
+  const localhostNodePorts = mode === 'iptables' && answersOnLoopback(config);
   const statistics = readConntrackStatistics(machine);
   return {
-    kernel: (group) => checkKernel(group, mode, settings, asked, trials),
+    kernel: (group) => checkKernel(group, config, asked, trials),
     sysctls: (group) =>
       checkSysctls(group, machine, { families, unused: unusedOf(subject), conntrack, localhostNodePorts }),
     'other-proxies': (group) => checkOtherProxies(group, machine, mode, nodeName),

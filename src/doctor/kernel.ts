@@ -1,20 +1,20 @@
 /** The kernel, its modules and the programs that the mode needs: what `junction check` says, as findings. */
+import type { ValidConfig } from '../config/effective.ts';
 import type { Family } from '../model/ip.ts';
 import type { ModeName } from '../model/mode.ts';
 import { checkMode } from '../modes/prerequisites.ts';
-import type { Check, PreflightSettings } from '../modes/prerequisites/check.ts';
+import type { Check } from '../modes/prerequisites/check.ts';
 import type { Machine } from '../modes/prerequisites/machine.ts';
 import type { GroupFindings } from './group.ts';
 
 export async function checkKernel(
   group: GroupFindings,
-  mode: ModeName,
-  settings: PreflightSettings,
+  config: ValidConfig,
   families: readonly Family[],
   machine: Machine,
 ): Promise<void> {
   group.fine(`Linux ${machine.kernelRelease}`);
-  for (const check of await checkMode(mode, settings, families, machine)) report(group, mode, check);
+  for (const check of await checkMode(config, families, machine)) report(group, config.mode, check);
 }
 
 function report(

@@ -1,10 +1,7 @@
 /** Before the first write: is everything there that the mode needs? */
 import type { ValidConfig } from '../config/effective.ts';
-import { toSettings } from '../config/settings.ts';
 import { isJunctionError } from '../errors.ts';
 import type { Family } from '../model/ip.ts';
-import type { ModeName } from '../model/mode.ts';
-import { nodeView } from '../plan/view.ts';
 import type { FamilyAnswer, FamilySupport } from './familyState.ts';
 import type { IptablesClient } from './iptables/client.ts';
 import { probeClient } from './iptables/families.ts';
@@ -13,42 +10,32 @@ import { ipvsModeChecks } from './ipvs/prerequisites.ts';
 import type { ModeOptions } from './mode.ts';
 import { canServe, nftablesModeChecks } from './nftables/prerequisites.ts';
 import { capabilityCheck } from './prerequisites/capabilities.ts';
-import { absent, type Check, type PreflightSettings, report } from './prerequisites/check.ts';
+import { absent, type Check, report } from './prerequisites/check.ts';
 import { type Machine, systemMachine } from './prerequisites/machine.ts';
 
 type PreflightOptions = Pick<ModeOptions, 'config' | 'log' | 'runner'>;
 const RULE_CHECKS = { iptables: iptablesModeChecks, ipvs: ipvsModeChecks } as const;
-type IptablesMode = keyof typeof RULE_CHECKS;
 
-/** Everything that a mode needs. */
-export function checkMode(
-  mode: ModeName,
-  settings: PreflightSettings,
+/** Everything that the mode needs. */
+export async function checkMode(
+  config: ValidConfig,
   families: readonly Family[],
   machine: Machine,
 ): Promise<readonly Check[]> {
-  return withCapability(machine, async () => {
-    const enabled = families.filter((family) => family === 'IPv4' || machine.hasIpv6());
-    const ipv6 = enabled.length < families.length ? [noIpv6(families.length > 1)] : [];
-    if (mode === 'nftables') return [...ipv6, ...(await nftablesModeChecks(machine, enabled))];
-    const { clients, checks } = await openClients(machine, enabled);
-    return [...checks, ...ipv6, ...(await RULE_CHECKS[mode](machine, clients, settings))];
-  });
-}
-
-/** Without it everything else would be refused too, each in other words. */
-async function withCapability(
-  machine: Machine,
-  rest: () => Promise<readonly Check[]>,
-): Promise<readonly Check[]> {
   const capability = capabilityCheck(machine.processStatus());
-  return capability.state === 'missing' ? [capability] : [capability, ...(await rest())];
+  // Without it everything else would be refused too, each in other words.
+  if (capability.state === 'missing') return [capability];
+  const enabled = families.filter((family) => family === 'IPv4' || machine.hasIpv6());
+  const present = enabled.length < families.length ? [capability, noIpv6(enabled)] : [capability];
+  if (config.mode === 'nftables') return [...present, ...(await nftablesModeChecks(machine, enabled))];
+  const { clients, checks } = await openClients(machine, enabled);
+  return [...present, ...checks, ...(await RULE_CHECKS[config.mode](machine, clients, config))];
 }
 
-function noIpv6(others: boolean): Check {
+function noIpv6(others: readonly Family[]): Check {
   return absent(
     'IPv6',
-    others ? 'for IPv6 services' : 'always',
+    others.length > 0 ? 'for IPv6 services' : 'always',
     'this machine has no IPv6, or it is turned off',
     'Nothing, if the cluster has none; otherwise sysctl -w net.ipv6.conf.all.disable_ipv6=0, and boot without ipv6.disable=1.',
   );
@@ -56,20 +43,19 @@ function noIpv6(others: boolean): Check {
 
 /** With open clients. Throws when something that is needed is missing. */
 export async function preflight(
-  mode: IptablesMode,
+  mode: keyof typeof RULE_CHECKS,
   clients: readonly IptablesClient[],
   families: readonly Family[],
   { config, log, runner }: PreflightOptions,
 ): Promise<void> {
   const served = clients.filter(({ family }) => families.includes(family));
   const machine = systemMachine(config.junction, runner);
-  const settings = preflightSettings(config);
-  report(mode, await withCapability(machine, () => RULE_CHECKS[mode](machine, served, settings)), log);
+  report(mode, await RULE_CHECKS[mode](machine, served, config), log);
 }
 
 /** Whether a family that was left out can be served now. */
 export async function askAgain(
-  mode: IptablesMode,
+  mode: keyof typeof RULE_CHECKS,
   clients: readonly IptablesClient[],
   family: Family,
   options: PreflightOptions,
@@ -94,22 +80,18 @@ export async function askAgain(
 /** Which families nftables can serve here. Throws when something that is needed is missing. */
 export async function nftPreflight(
   families: readonly Family[],
-  options: PreflightOptions,
+  { config, log, runner }: PreflightOptions,
 ): Promise<readonly FamilySupport[]> {
-  const checks = await checkNft(families, options);
-  report('nftables', checks, options.log);
+  const checks = await checkMode(config, families, systemMachine(config.junction, runner));
+  report('nftables', checks, log);
   return families.map((family) => ({ family, answer: answerOf(checks, family), isStartable: true }));
 }
 
-export async function askForTables(family: Family, options: PreflightOptions): Promise<FamilyAnswer> {
-  return answerOf(await checkNft([family], options), family);
-}
-
-function checkNft(
-  families: readonly Family[],
+export async function askForTables(
+  family: Family,
   { config, runner }: PreflightOptions,
-): Promise<readonly Check[]> {
-  return checkMode('nftables', preflightSettings(config), families, systemMachine(config.junction, runner));
+): Promise<FamilyAnswer> {
+  return answerOf(await checkMode(config, [family], systemMachine(config.junction, runner)), family);
 }
 
 function answerOf(checks: readonly Check[], family: Family): FamilyAnswer {
@@ -119,16 +101,5 @@ function answerOf(checks: readonly Check[], family: Family): FamilyAnswer {
     state: 'absent',
     reason: lack?.found ?? 'the kernel has no nftables of this family',
     remedy: lack?.remedy ?? '',
-  };
-}
-
-export function preflightSettings(config: ValidConfig): PreflightSettings {
-  const settings = toSettings(config, config.hostnameOverride);
-  const { nodePorts } = nodeView(settings, undefined, 'IPv4');
-  return {
-    layout: config.junction.iptablesLayout,
-    localhostNodePorts: nodePorts.loopback,
-    scheduler: settings.scheduler,
-    strictArp: config.ipvs.strictARP,
   };
 }

@@ -2,17 +2,13 @@
  * What the iptables mode needs: its programs, and a kernel that takes the rules which the mode writes for the sample
  * services. They are offered in a chain that nothing jumps to; the first rule that is refused is found by halves.
  */
+import type { ValidConfig } from '../../config/effective.ts';
+import { toSettings } from '../../config/settings.ts';
 import { isJunctionError, type JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
+import { nodeView } from '../../plan/view.ts';
 import { isUnanswered } from '../../system/processes.ts';
-import {
-  absent,
-  type Check,
-  type Need,
-  type PreflightSettings,
-  present,
-  unknown,
-} from '../prerequisites/check.ts';
+import { absent, type Check, type Need, present, unknown } from '../prerequisites/check.ts';
 import { conntrackCheck, familyModules, moduleRemedy, sysctlChecks } from '../prerequisites/checks.ts';
 import type { Machine, TrialClient } from '../prerequisites/machine.ts';
 import { samplePlan } from '../prerequisites/sample.ts';
@@ -48,16 +44,23 @@ const ROUTE_LOCALNET = {
 export async function iptablesModeChecks(
   machine: Machine,
   clients: readonly TrialClient[],
-  { layout, localhostNodePorts }: PreflightSettings,
+  config: ValidConfig,
 ): Promise<readonly Check[]> {
+  const layout = LAYOUTS[config.junction.iptablesLayout];
+  const localhostNodePorts = answersOnLoopback(config);
   return [
-    ...(await ruleChecks(machine, clients, { layout: LAYOUTS[layout], localhostNodePorts })),
+    ...(await ruleChecks(machine, clients, { layout, localhostNodePorts })),
     await conntrackCheck(
       machine,
       clients.map(({ family }) => family),
     ),
     ...sysctlChecks(machine, localhostNodePorts ? [ROUTE_LOCALNET] : []),
   ];
+}
+
+/** Node ports answer on 127.0.0.1. */
+export function answersOnLoopback(config: ValidConfig): boolean {
+  return nodeView(toSettings(config, config.hostnameOverride), undefined, 'IPv4').nodePorts.loopback;
 }
 
 /** The programs of iptables, one set for each family. */

@@ -1,15 +1,10 @@
 /** What the IPVS mode needs. Everything is asked by netlink: the programs ipset and ipvsadm need not be installed. */
+import type { ValidConfig } from '../../config/effective.ts';
+import { toSettings } from '../../config/settings.ts';
 import type { Family } from '../../model/ip.ts';
 import { IPSET_TYPES } from '../../netlink/ipset.ts';
 import { ruleChecks } from '../iptables/prerequisites.ts';
-import {
-  absent,
-  type Check,
-  DONE,
-  type PreflightSettings,
-  present,
-  type Trial,
-} from '../prerequisites/check.ts';
+import { absent, type Check, DONE, present, type Trial } from '../prerequisites/check.ts';
 import { conntrackCheck, moduleCheck, sysctlChecks } from '../prerequisites/checks.ts';
 import type { Machine, TrialClient } from '../prerequisites/machine.ts';
 import { DEVICE } from './rules/client.ts';
@@ -19,7 +14,7 @@ import { ipvsSysctls } from './settings.ts';
 export async function ipvsModeChecks(
   machine: Machine,
   clients: readonly TrialClient[],
-  settings: PreflightSettings,
+  config: ValidConfig,
 ): Promise<readonly Check[]> {
   const families = clients.map(({ family }) => family);
   const sets = await setTypeCheck(machine, families);
@@ -27,7 +22,7 @@ export async function ipvsModeChecks(
   // for; and a container may not load modules itself.
   const rules = await ruleChecks(machine, clients, { layout: ipvsLayout, localhostNodePorts: false });
   return [
-    ...(await ipvsChecks(machine, settings)),
+    ...(await ipvsChecks(machine, config)),
     await deviceCheck(machine),
     sets,
     ...rules,
@@ -36,16 +31,15 @@ export async function ipvsModeChecks(
 }
 
 /** The sysctls of IPVS, and whether it knows the scheduler, can be asked only while it is there. */
-async function ipvsChecks(
-  machine: Machine,
-  { scheduler, strictArp: strictARP }: PreflightSettings,
-): Promise<readonly Check[]> {
+async function ipvsChecks(machine: Machine, config: ValidConfig): Promise<readonly Check[]> {
   const ipvs = await moduleCheck(machine, {
     module: 'ip_vs',
     offer: () => machine.findIpvs(),
     found: 'the kernel has IPVS',
   });
   if (ipvs.state !== 'present') return [ipvs];
+  const { scheduler } = toSettings(config, config.hostnameOverride);
+  const { strictARP } = config.ipvs;
   const sysctls = ipvsSysctls({ strictARP, kernel: machine.kernelRelease }).map(([name, value]) => ({
     name,
     value,

@@ -1,5 +1,4 @@
 /** The result of a check of the machine, and what the daemon does with it. */
-import type { ValidConfig } from '../../config/effective.ts';
 import { JunctionError } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
 
@@ -30,15 +29,6 @@ export type Trial =
   | { readonly state: 'refused'; readonly reason: string };
 
 export const DONE: Trial = { state: 'done' };
-
-/** The part of the configuration that decides what a mode needs. */
-export interface PreflightSettings {
-  readonly layout: ValidConfig['junction']['iptablesLayout'];
-  /** Node ports answer on 127.0.0.1. */
-  readonly localhostNodePorts: boolean;
-  readonly scheduler: string;
-  readonly strictArp: boolean;
-}
 
 /** `unclear`: nothing that is needed is known to be missing, but something of it could not be tried. */
 type Readiness = 'yes' | 'no' | 'unclear';
