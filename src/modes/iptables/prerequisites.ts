@@ -8,8 +8,17 @@ import { isJunctionError, type JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import { nodeView } from '../../plan/view.ts';
 import { isUnanswered } from '../../system/processes.ts';
-import { absent, type Check, type Need, present, unknown } from '../prerequisites/check.ts';
-import { conntrackCheck, familyModules, moduleRemedy, sysctlChecks } from '../prerequisites/checks.ts';
+import {
+  absent,
+  type Check,
+  type Need,
+  present,
+  unknown,
+  conntrackCheck,
+  familyModules,
+  moduleRemedy,
+  sysctlChecks,
+} from '../prerequisites/check.ts';
 import type { Machine, TrialClient } from '../prerequisites/machine.ts';
 import { samplePlan } from '../prerequisites/sample.ts';
 import { compileAll, type CompileOptions, type Layout } from './rules/fragment.ts';

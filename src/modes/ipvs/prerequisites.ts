@@ -4,8 +4,16 @@ import { toSettings } from '../../config/settings.ts';
 import type { Family } from '../../model/ip.ts';
 import { IPSET_TYPES } from '../../netlink/ipset.ts';
 import { ruleChecks } from '../iptables/prerequisites.ts';
-import { absent, type Check, DONE, present, type Trial } from '../prerequisites/check.ts';
-import { conntrackCheck, moduleCheck, sysctlChecks } from '../prerequisites/checks.ts';
+import {
+  absent,
+  type Check,
+  DONE,
+  present,
+  type Trial,
+  conntrackCheck,
+  moduleCheck,
+  sysctlChecks,
+} from '../prerequisites/check.ts';
 import type { Machine, TrialClient } from '../prerequisites/machine.ts';
 import { DEVICE } from './rules/client.ts';
 import { ipvsLayout } from './rules/rules.ts';

@@ -3,8 +3,17 @@
  * written under another name and deleted. Everything is asked by netlink: the program nft need not be installed.
  */
 import { type Family, hostCidr } from '../../model/ip.ts';
-import { absent, type Check, type Need, present, unknown } from '../prerequisites/check.ts';
-import { conntrackCheck, familyModules, loadModules, moduleRemedy } from '../prerequisites/checks.ts';
+import {
+  absent,
+  type Check,
+  type Need,
+  present,
+  unknown,
+  conntrackCheck,
+  familyModules,
+  loadModules,
+  moduleRemedy,
+} from '../prerequisites/check.ts';
 import type { Machine } from '../prerequisites/machine.ts';
 import { NOBODY, samplePlan } from '../prerequisites/sample.ts';
 import { TRANSIENT } from './client.ts';
