@@ -144,7 +144,7 @@ describe('on a Debian node', () => {
     const { code, output } = await node.run('systemctl', 'start', 'junction');
     expect(code).not.toBe(0);
     expect(output).toContain('control process exited with error code');
-    expect(await journal()).toMatch(/programs iptables.*missing[^]*iptables mode cannot run here/);
+    expect(await journal()).toMatch(/program iptables.*missing[^]*iptables mode cannot run here/);
     await node.shell('systemctl stop junction; mv away/* /usr/sbin');
   });
 

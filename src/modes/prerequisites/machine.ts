@@ -45,7 +45,7 @@ type SysctlLook =
 
 export type TrialClient = Pick<
   IptablesClient,
-  'family' | 'version' | 'variant' | 'reason' | 'features' | 'programs' | 'restore'
+  'family' | 'version' | 'variant' | 'reason' | 'features' | 'restore'
 >;
 
 /** `operation`: the one that was refused, if the kernel says. */
@@ -63,7 +63,6 @@ export function systemMachine(
   return {
     /** `6.1.0-18-amd64` */
     kernelRelease: release(),
-    run: limited,
     /** /proc/self/status */
     processStatus: readProcessStatus,
     hasIpv6: isIpv6Enabled,

@@ -46,11 +46,8 @@ const CASES: Readonly<Record<string, readonly Row[]>> = {
     [{}, ''],
     [{ iptables: { variant: 'legacy' } }, ''],
     [{ capabilities: '0' }, 'missing capability NET_ADMIN'],
-    [
-      { programs: ['iptables', 'ip6tables'] },
-      'missing programs iptables, -save, -restore; missing programs ip6tables, -save, -restore',
-    ],
-    [{ programs: ['iptables-save'] }, 'missing programs iptables, -save, -restore'],
+    [{ programs: ['iptables', 'ip6tables'] }, 'missing program iptables; missing program ip6tables'],
+    [{ programs: ['iptables-restore'] }, 'missing iptables rules, IPv4'],
     [{ ipv6: false }, 'degraded IPv6'],
     [{ iptablesOf: { IPv6: { lacksTables: ['nat'] } } }, 'degraded iptables rules, IPv6'],
     [{ iptablesOf: { IPv6: { lacksTables: ['filter'] } } }, 'missing iptables rules, IPv6'],

@@ -4,7 +4,7 @@
  * the program at its line.
  */
 import { JunctionError } from '../../../src/errors.ts';
-import { featuresOf, programsOf, type Variant } from '../../../src/modes/iptables/variant.ts';
+import { featuresOf, type Variant } from '../../../src/modes/iptables/variant.ts';
 import type { TrialClient } from '../../../src/modes/prerequisites/machine.ts';
 import type { Family } from '../../../src/model/ip.ts';
 
@@ -28,22 +28,25 @@ export class FakeIptables implements TrialClient {
   readonly version = '1.8.9';
   readonly reason = 'a test asked for it';
   readonly features = featuresOf('1.8.9', true, 5);
-  readonly programs;
   /** Chains that are in the kernel now, with their rules. */
   readonly chains = new Map<string, readonly string[]>();
   readonly inputs: string[] = [];
   readonly #options: FakeIptablesOptions;
+  readonly #missing: readonly string[];
 
-  constructor(options: FakeIptablesOptions = {}) {
+  constructor(options: FakeIptablesOptions, missingPrograms: readonly string[] = []) {
     this.#options = options;
+    this.#missing = missingPrograms;
     this.family = options.family ?? 'IPv4';
     this.variant = options.variant ?? 'nft';
-    this.programs = programsOf(this.family);
   }
 
   async restore(table: string | undefined, input: string): Promise<void> {
     this.inputs.push(input);
     if (this.#options.error) throw this.#options.error;
+    const program = this.family === 'IPv4' ? 'iptables-restore' : 'ip6tables-restore';
+    if (this.#missing.includes(program))
+      throw new JunctionError('PROGRAM_MISSING', `the program ${program} is not installed`);
     const lines = input.trimEnd().split('\n');
     const [head] = lines;
     if (head !== `*${table}` || lines.at(-1) !== 'COMMIT')

@@ -3,7 +3,6 @@ import { JunctionError } from '../../../src/errors.ts';
 import { DONE, type Trial } from '../../../src/modes/prerequisites/check.ts';
 import type { Machine } from '../../../src/modes/prerequisites/machine.ts';
 import type { Family } from '../../../src/model/ip.ts';
-import { fakeRunner } from '../../system/support/fakeRunner.ts';
 import { FakeNftables, type FakeNftablesOptions } from './fakeNftables.ts';
 import { FakeIptables, type FakeIptablesOptions } from './fakeIptables.ts';
 
@@ -72,9 +71,6 @@ export function fakeMachine(lacks: Lacks = {}): FakeMachine {
     trialObjects,
     trials,
     kernelRelease: '6.1.0-18-amd64',
-    run: fakeRunner((command) =>
-      lacks.programs?.includes(command.split(' ')[0] ?? '') === true ? 'missing' : {},
-    ).runner,
     processStatus: () => `Name:\tnode\nCapPrm:\t0\nCapEff:\t${lacks.capabilities ?? ALL_CAPABILITIES}\n`,
     hasIpv6: () => lacks.ipv6 ?? true,
     hasModuleFolder: () => lacks.moduleFolder ?? true,
@@ -91,7 +87,10 @@ export function fakeMachine(lacks: Lacks = {}): FakeMachine {
         throw new JunctionError('PROGRAM_MISSING', `the program ${program} is not installed`, {
           hint: 'apt-get install iptables',
         });
-      const client = new FakeIptables({ ...lacks.iptables, ...lacks.iptablesOf?.[family], family });
+      const client = new FakeIptables(
+        { ...lacks.iptables, ...lacks.iptablesOf?.[family], family },
+        lacks.programs,
+      );
       clients.push(client);
       return client;
     },

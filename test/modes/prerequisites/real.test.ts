@@ -62,7 +62,7 @@ describe('in a network namespace', () => {
   describe('the variant that is chosen, and why', () => {
     const chosen = async (): Promise<string | undefined> => {
       const { checks } = await check('--proxy-mode=iptables', '--family=ipv4');
-      return checks.find(({ subject }) => subject.startsWith('programs iptables'))?.found;
+      return checks.find(({ subject }) => subject.startsWith('program iptables'))?.found;
     };
 
     it.each(['nft', 'legacy'] as const)('kubelet is in %s', async (variant) => {
