@@ -1,7 +1,7 @@
 /** What the rules in the kernel do with a packet, compared with what is planned. */
 import { messageOf } from '../errors.ts';
 import { hostPort } from '../model/ip.ts';
-import type { TraceStep, WalkOutcome, WalkResult } from '../modes/walk.ts';
+import type { TraceStep, WalkOutcome, WalkResult } from '../modes/kernelRules.ts';
 import type { Packet } from '../plan/decide.ts';
 import { type Planned, VERDICT_OF } from './planned.ts';
 import type { FamilySubject, Subject } from './subject.ts';
@@ -35,7 +35,7 @@ export async function explainKernel(
 }
 
 /** Equal ends are one outcome, with the way of the first. */
-export function outcomesOf({ outcomes }: WalkResult<unknown>): readonly KernelOutcome[] {
+export function outcomesOf({ outcomes }: WalkResult): readonly KernelOutcome[] {
   const merged = new Map<string, KernelOutcome>();
   for (const outcome of outcomes) {
     const one = outcomeOf(outcome);
@@ -46,7 +46,7 @@ export function outcomesOf({ outcomes }: WalkResult<unknown>): readonly KernelOu
   return [...merged.values()];
 }
 
-function outcomeOf(outcome: WalkOutcome<unknown>): KernelOutcome {
+function outcomeOf(outcome: WalkOutcome): KernelOutcome {
   return {
     verdict: VERDICT_OF[outcome.kind],
     ...(outcome.kind === 'forward' && {

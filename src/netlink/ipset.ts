@@ -250,15 +250,6 @@ function ipsetErrorName(errno: number): string {
   return ERROR_NAMES[errno] ?? errnoName(errno);
 }
 
-/** What a set is, without its entries. `refused` with ENOENT: there is none. */
-export function headerRequest(name: string): NetlinkRequest {
-  return ipsetRequest('header', 0, { name });
-}
-
-export function decodeSetType(payload: Uint8Array): string | undefined {
-  return SET.read(payload, NFGENMSG_BYTES).type;
-}
-
 interface Ipset {
   /** Also types that are none of ours, of whose sets no entries are read: another program's set. */
   readonly type: string;

@@ -64,11 +64,6 @@ const FIREWALL_MARK = new AttributeTable('a virtual server', {
   mark: optional([SERVICE_NEST, 5], u32),
 });
 
-const MARKED_KEY = new AttributeTable('a virtual server for a firewall mark', {
-  family: required([SERVICE_NEST, 1], familyField),
-  mark: required([SERVICE_NEST, 5], u32),
-});
-
 const DESTINATION = new AttributeTable('a real server', {
   address: required([DESTINATION_NEST, 1], addressField),
   port: required([DESTINATION_NEST, 2], u16be),
@@ -158,11 +153,6 @@ export function getServices(ipvs: number): NetlinkRequest {
 /** One, by its key. `refused` with ESRCH: there is none. */
 export function getService(ipvs: number, key: IpvsServiceKey): NetlinkRequest {
   return genericRequest(ipvs, COMMANDS.getService, (writer) => SERVICE.write(writer, keyOfService(key)));
-}
-
-/** The same of one for a firewall mark, which is found before those for addresses. */
-export function getMarkedService(ipvs: number, family: Family, mark: number): NetlinkRequest {
-  return genericRequest(ipvs, COMMANDS.getService, (writer) => MARKED_KEY.write(writer, { family, mark }));
 }
 
 /** `refused` with ENOENT: the kernel has no such scheduler. */

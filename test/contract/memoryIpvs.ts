@@ -1,20 +1,15 @@
 /** The IPVS mode on sets, virtual servers and the device in memory, and the rules beside them. */
 import { deepEqual } from '../../src/model/equal.ts';
 import type { Family, Ip } from '../../src/model/ip.ts';
+import type { Tables } from '../../src/modes/iptables/rules/parse.ts';
 import { TablesReader } from '../../src/modes/iptables/tablesReader.ts';
 import { IpvsReader } from '../../src/modes/ipvs/inspect.ts';
 import { ipvsLayout } from '../../src/modes/ipvs/rules/rules.ts';
-import {
-  type IpvsSnapshot,
-  type WalkedIpvs,
-  walkedSnapshot,
-  type WalkedServer,
-  walkIpvs,
-} from '../../src/modes/ipvs/rules/walk.ts';
-import type { WalkOutcome, WalkResult } from '../../src/modes/walk.ts';
+import { type IpvsLookups, lookupsIn, type WalkedServer, walkIpvs } from '../../src/modes/ipvs/rules/walk.ts';
+import type { WalkOutcome, WalkResult } from '../../src/modes/kernelRules.ts';
+import { runSteps } from '../../src/modes/runSteps.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { KernelWriter } from '../../src/proxy/proxier.ts';
-import { runToEnd } from '../../src/time/timeSlice.ts';
 import { walkedTables } from '../modes/iptables/rules/textWalk.ts';
 import { printSets, printWorld } from '../modes/ipvs/rules/cluster.ts';
 import { FakeIpvsKernel } from '../modes/ipvs/rules/fakeKernel.ts';
@@ -52,7 +47,6 @@ export class IpvsSide extends MemorySide {
   async reader(): Promise<IpvsReader> {
     const { family } = this;
     const kernel = this.#kernel;
-    const lookups = (): WalkedIpvs => walkedSnapshot(this.#snapshot);
     return new IpvsReader({
       family,
       tables: new TablesReader({
@@ -62,11 +56,9 @@ export class IpvsSide extends MemorySide {
         bridges: () => new Set(['cni0']),
       }),
       lookups: {
-        hasEntries: async (questions) => questions.map(({ set, entry }) => lookups().has(set, entry)),
-        typesOf: async (sets) => sets.map((set) => kernel.sets.get(set)?.type),
-        servers: async (keys) => keys.map((key) => lookups().server(key)),
-        haveMarks: async (marks) => marks.map(() => false),
-        areLocal: async (ips) => ips.map((ip) => lookups().isBound(ip)),
+        hasEntry: (...entry) => this.#lookups.hasEntry(...entry),
+        server: (key) => this.#lookups.server(key),
+        isBound: (ip) => this.#lookups.isBound(ip),
       },
       client: kernel,
       settings: { ...IPVS_SETTINGS, randomFully: true },
@@ -74,10 +66,9 @@ export class IpvsSide extends MemorySide {
     });
   }
 
-  get #snapshot(): IpvsSnapshot {
+  get #lookups(): IpvsLookups {
     const { sets, servers, device } = this.#kernel;
-    return {
-      tables: walkedTables(this.#rules.iptables.tables),
+    return lookupsIn({
       sets,
       servers: new Map(
         [...servers].map(([key, { attributes, destinations }]): [string, WalkedServer] => [
@@ -92,12 +83,14 @@ export class IpvsSide extends MemorySide {
         ]),
       ),
       bound: device?.addresses ?? new Set(),
-    };
+    });
   }
 
   async packets(rows: readonly Subject[], { plan }: { readonly plan: Plan }): Promise<readonly string[]> {
-    const snapshot = this.#snapshot;
-    return rows.map((row) => walkedIpvs(snapshot, plan, row));
+    const lookups = this.#lookups;
+    const seen: string[] = [];
+    for (const row of rows) seen.push(await walkedIpvs(lookups, this.#rules.iptables.tables, plan, row));
+    return seen;
   }
 
   get state(): readonly string[] {
@@ -156,19 +149,27 @@ export class IpvsSide extends MemorySide {
 }
 
 /** In the words of a row. What cannot be said in them is wrong. */
-function walkedIpvs(snapshot: IpvsSnapshot, { view }: Plan, row: Subject): string {
-  const packet = { ...row.packet, viaBridge: row.packet.inInterface === 'cni0' };
-  const kernel = walkedSnapshot(snapshot);
-  const walk = (affinity: (entry: string) => boolean): WalkResult<string> =>
-    runToEnd(walkIpvs(kernel, packet, { ...NODE1, nodeIp: view.nodeIp }, { record: false, affinity }));
-  const first = walk(() => false);
-  const isKept = (outcome: WalkOutcome<string>): boolean => {
-    const again = walk((entry) => outcome.learned.includes(entry)).outcomes;
-    return again.length === 1 && deepEqual(again[0], { ...outcome, probability: 1, byAffinity: true });
+async function walkedIpvs(
+  lookups: IpvsLookups,
+  tables: Tables,
+  { view }: Plan,
+  row: Subject,
+): Promise<string> {
+  const host = { ...NODE1, nodeIp: view.nodeIp };
+  const walk = (remembers: (entry: string) => boolean): Promise<WalkResult> => {
+    const place = { viaBridge: row.packet.inInterface === 'cni0', remembers };
+    return runSteps(walkIpvs(lookups, walkedTables(tables), place, row.packet, host));
   };
-  const isLocal =
-    first.outcomes.some(({ kind }) => kind === 'pass') && snapshot.bound.has(packet.destination);
-  if (isLocal) return printRow(row, 'delivered to the node itself');
-  const sticky = first.outcomes.filter(({ learned }) => learned.length > 0);
-  return sticky.every(isKept) ? printWalk(row, first) : printRow(row, 'forgets its client');
+  const first = await walk(() => false);
+  const isDelivered =
+    first.outcomes.some(({ kind }) => kind === 'pass') && lookups.isBound(row.packet.destination);
+  if (isDelivered) return printRow(row, 'delivered to the node itself');
+  for (const outcome of first.outcomes.filter(({ learned }) => learned.length > 0))
+    if (!(await isKept(outcome))) return printRow(row, 'forgets its client');
+  return printWalk(row, first);
+
+  async function isKept(outcome: WalkOutcome): Promise<boolean> {
+    const { outcomes } = await walk((entry) => outcome.learned.some(({ name }) => name === entry));
+    return outcomes.length === 1 && deepEqual(outcomes[0], { ...outcome, probability: 1, byAffinity: true });
+  }
 }

@@ -2,7 +2,6 @@
 import type { Family, Ip } from '../../src/model/ip.ts';
 import { NftReader } from '../../src/modes/nftables/inspect.ts';
 import type { KnownFacts } from '../../src/modes/nftables/kernel/compare.ts';
-import type { LearnedElement } from '../../src/modes/nftables/kernel/machine.ts';
 import {
   type MemorySet,
   MemorySource,
@@ -13,7 +12,7 @@ import { TABLE } from '../../src/modes/nftables/rules/names.ts';
 import { NFT_FAMILY } from '../../src/modes/nftables/rules/print.ts';
 import type { Element, TableSet } from '../../src/modes/nftables/rules/table.ts';
 import { listOf, specOf } from '../../src/modes/nftables/sets.ts';
-import type { WalkOutcome } from '../../src/modes/walk.ts';
+import type { Learned, WalkOutcome } from '../../src/modes/kernelRules.ts';
 import { MessageWriter } from '../../src/netlink/codec.ts';
 import { decodeElements, elementsRequest, type SetElement } from '../../src/netlink/nftables/elements.ts';
 import { propertiesOf } from '../../src/netlink/nftables/setSpec.ts';
@@ -39,7 +38,7 @@ export class NftSide extends MemorySide {
     return nftMode(faultyNft(this.kernel, faults), nodeIps, { clock: this.clock });
   }
 
-  async reader(learned: readonly LearnedElement[] = []): Promise<NftReader> {
+  async reader(learned: readonly Learned[] = []): Promise<NftReader> {
     const { family, kernel } = this;
     const nodeIps = withoutLoopback(node1Addresses(family));
     const facts: KnownFacts = { masqueradeBit: 14, counters: true, nodeIps };
@@ -72,7 +71,7 @@ export class NftSide extends MemorySide {
   }
 
   /** Whether a client that was sent to an endpoint once is sent there again, and nowhere else, and still remembered. */
-  async #isKept(row: Subject, first: WalkOutcome<LearnedElement>): Promise<boolean> {
+  async #isKept(row: Subject, first: WalkOutcome): Promise<boolean> {
     const reader = await this.reader(first.learned);
     const { outcomes } = await reader.walk(row.packet, NODE1);
     const [only] = outcomes;
@@ -124,7 +123,7 @@ function mostLookupsOf({ ruleset }: FakeNftKernel): (packet: Packet) => number {
 }
 
 /** The table, as the bytes that a kernel would answer with. */
-function memoryTable({ table, family }: FakeNftKernel, learned: readonly LearnedElement[]): MemoryTable {
+function memoryTable({ table, family }: FakeNftKernel, learned: readonly Learned[]): MemoryTable {
   const { sets, chains } = table ?? { sets: new Map<string, never>(), chains: new Map<string, never>() };
   return {
     family: NFT_FAMILY[family],
@@ -142,7 +141,7 @@ function memoryTable({ table, family }: FakeNftKernel, learned: readonly Learned
         ...propertiesOf(specOf(set, family)),
         elements: [
           ...encoded(set, [...elements.values()], family),
-          ...learned.filter((each) => each.set === set.name).map(({ key, data }) => ({ key, data })),
+          ...learned.flatMap(({ name, key, data }) => (key && name === set.name ? [{ key, data }] : [])),
         ],
       }),
     ),

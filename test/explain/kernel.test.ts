@@ -7,7 +7,7 @@ import type { Subject } from '../../src/explain/subject.ts';
 import type { KernelExplanation } from '../../src/explain/types.ts';
 import type { Family } from '../../src/model/ip.ts';
 import type { KernelReader } from '../../src/modes/kernelReader.ts';
-import type { TraceStep, WalkOutcome } from '../../src/modes/walk.ts';
+import type { TraceStep, WalkOutcome } from '../../src/modes/kernelRules.ts';
 import { service, slice } from '../scenarios/objects.ts';
 import { ip } from '../scenarios/scenario.ts';
 import { clusterOf, NOW, readBy } from './given.ts';
@@ -35,17 +35,17 @@ const STEP: TraceStep = {
 const RULE = 'filter FORWARD: -s 10.0.0.0/8 -j DROP';
 const END = { path: [], lookups: 0, byAffinity: false, learned: [] };
 
-function to(address: string, probability: number, masqueraded = true): WalkOutcome<unknown> {
+function to(address: string, probability: number, masqueraded = true): WalkOutcome {
   return { kind: 'forward', to: ip(address), port: 8080, masqueraded, probability, ...END };
 }
 
-function stopped(kind: 'drop' | 'reject', probability = 1, isForeign = false): WalkOutcome<unknown> {
+function stopped(kind: 'drop' | 'reject', probability = 1, isForeign = false): WalkOutcome {
   return { kind, probability, ...END, path: [{ ...STEP, isForeign }] };
 }
 
-const PASSED: WalkOutcome<unknown> = { kind: 'pass', masqueraded: false, probability: 1, ...END };
+const PASSED: WalkOutcome = { kind: 'pass', masqueraded: false, probability: 1, ...END };
 
-function given(outcomes: readonly WalkOutcome<unknown>[], more: Partial<KernelReader> = {}): Subject {
+function given(outcomes: readonly WalkOutcome[], more: Partial<KernelReader> = {}): Subject {
   return readBy(SUBJECT, { walk: () => Promise.resolve({ outcomes, notes: ['a note'] }), ...more });
 }
 
@@ -63,7 +63,7 @@ const UNPLANNED = 'planned: nothing of the kind; kernel:';
 const NO_C = `planned: 50 % forwarded to ${C}:8080; kernel: none`;
 
 describe('compared with the plan', () => {
-  test.for<readonly [string, string, readonly WalkOutcome<unknown>[], ...string[]]>([
+  test.for<readonly [string, string, readonly WalkOutcome[], ...string[]]>([
     ['equal, in halves that are rounded', WEB, [to(A, 0.499_99), to(C, 0.500_01)]],
     ['one endpoint by two ways', WEB, [to(A, 0.25), to(A, 0.25), to(C, 0.5)]],
     ['the client has an affinity entry', WEB, [{ ...to(C, 1), byAffinity: true }]],

@@ -6,7 +6,7 @@ import { printService } from '../../src/explain/printService.ts';
 import { explainService } from '../../src/explain/service.ts';
 import type { Subject } from '../../src/explain/subject.ts';
 import type { KernelReader } from '../../src/modes/kernelReader.ts';
-import type { TraceStep } from '../../src/modes/walk.ts';
+import type { TraceStep } from '../../src/modes/kernelRules.ts';
 import { loadManifests } from '../../src/sources/manifests/source.ts';
 import { service, slice } from '../scenarios/objects.ts';
 import { NODE1, scenario } from '../scenarios/scenario.ts';

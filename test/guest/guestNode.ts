@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Lab } from '../../lab/lab.ts';
 import type { Family } from '../../src/model/ip.ts';
 import type { KernelDifference } from '../../src/modes/kernelReader.ts';
-import type { WalkResult } from '../../src/modes/walk.ts';
+import type { WalkResult } from '../../src/modes/kernelRules.ts';
 import type { Fate } from '../scenarios/packets.ts';
 import type { Scenario } from '../scenarios/scenario.ts';
 import type { GuestMode } from './node/proxiers.ts';
@@ -56,7 +56,7 @@ export class GuestNode {
   }
 
   /** What the rules in the kernel do with packets. */
-  walk(packets: readonly AskedPacket[]): Promise<readonly WalkResult<unknown>[]> {
+  walk(packets: readonly AskedPacket[]): Promise<readonly WalkResult[]> {
     return this.#call(
       'walk',
       packets.map(({ family, packet }) => ({ family, packet })),

@@ -129,7 +129,7 @@ describe('in a namespace', () => {
     expect(await output(namespace, 'ipset', 'list', 'S')).toContain('Members:\n10.0.0.2\n');
   });
 
-  it('says of what type a set is, and whether it has an entry or a network around it', async () => {
+  it('says whether a set has an entry or a network around it', async () => {
     const answers = await inside(
       namespace,
       'has',
@@ -138,28 +138,14 @@ describe('in a namespace', () => {
        const net = (text) => ({ type: 'hash:ip,port,net', ...key, net: text });
        applyChanges(socket, [create('N', hash('hash:ip,port,net')), create('P', ports),
          ipset.addEntry('N', net('192.0.2.0/24')), ipset.addEntry('P', { type: 'bitmap:port', port: 30080 })]);
-       const typeOf = (name) => {
-         const reply = socket.request(ipset.headerRequest(name));
-         return reply.kind === 'answered' ? ipset.decodeSetType(reply.messages[0].payload) : reply.name;
-       };
-       print([...['N', 'P', 'NONE'].map(typeOf), ...applyChanges(socket, [
+       print(applyChanges(socket, [
          ipset.testEntry('N', net('192.0.2.7/32')), ipset.testEntry('N', net('192.0.3.7/32')),
          ipset.testEntry('N', { ...net('192.0.2.7/32'), port: 81 }),
          ipset.testEntry('P', { type: 'bitmap:port', port: 30080 }),
          ipset.testEntry('P', { type: 'bitmap:port', port: 30081 }),
          ipset.testEntry('NONE', { type: 'hash:ip', ip: '10.0.0.1' }),
-       ]).map(brief)]);`,
+       ]).map(brief));`,
     );
-    expect(answers).toEqual([
-      'hash:ip,port,net',
-      'bitmap:port',
-      'ENOENT',
-      'done',
-      'absent',
-      'absent',
-      'done',
-      'absent',
-      'absent',
-    ]);
+    expect(answers).toEqual(['done', 'absent', 'absent', 'done', 'absent', 'absent']);
   });
 });

@@ -7,7 +7,6 @@ import {
   addEntry,
   createSet,
   deleteEntry,
-  headerRequest,
   listRequest,
   swapSets,
   testEntry,
@@ -16,7 +15,6 @@ import {
 import {
   deleteDestination,
   deleteService,
-  getMarkedService,
   getService,
   newDestination,
   newService,
@@ -84,7 +82,6 @@ it.each<[command: string, request: NetlinkRequest, bytes: string]>([
     testEntry('A', { type: 'hash:ip,port', ...TCP }),
     `44000000 0b060002 ${IPSET} ${A} 20000780 0c000180 08000140 0a000001 06000440 00500000 05000700 06000000`,
   ],
-  ['ipset header A', headerRequest('A'), `24000000 0c060000 ${IPSET} ${A}`],
   [
     'ipset add A 10.0.0.1,tcp:80,192.0.2.0/24',
     addEntry('A', { type: 'hash:ip,port,net', ...TCP, net: '192.0.2.0/24' as Cidr }), // …, IP2 { IPV4 }, CIDR2 24 }
@@ -125,11 +122,6 @@ it.each<[command: string, request: NetlinkRequest, bytes: string]>([
      0c000700 10000000 ffffffff 08000800 00000000 08000900 80000000`,
   ],
   ['ipvsadm -L -t 10.0.0.1:80', getService(IPVS, TCP), `${ipvs('44000000', '04010000')} 30000180 ${KEY}`],
-  [
-    'ipvsadm -L -f 16384 -6',
-    getMarkedService(IPVS, 'IPv6', 0x4000),
-    `${ipvs('28000000', '04010000')} 14000180 06000100 0a000000 08000500 00400000`,
-  ],
   ['ipvsadm -D -t 10.0.0.1:80', deleteService(IPVS, TCP), `${ipvs('44000000', '03010000')} 30000180 ${KEY}`],
   [
     'ipvsadm -a -t 10.0.0.1:80 -r 10.1.0.1:8080 -m -w 1',

@@ -4,7 +4,7 @@ import type { Family } from '../../src/model/ip.ts';
 import type { Tables } from '../../src/modes/iptables/rules/parse.ts';
 import { printRule } from '../../src/modes/iptables/rules/print.ts';
 import type { Rule } from '../../src/modes/iptables/rules/rule.ts';
-import type { TraceStep, WalkResult } from '../../src/modes/walk.ts';
+import type { TraceStep, WalkResult } from '../../src/modes/kernelRules.ts';
 import type { Row } from './packets.ts';
 
 export interface RuleCount {
@@ -17,7 +17,7 @@ export type Counts = ReadonlyMap<string, RuleCount>;
 
 export interface Walk {
   readonly row: Row;
-  readonly result: WalkResult<string>;
+  readonly result: WalkResult;
   /** Sent to one endpoint alone. */
   readonly isSticky: boolean;
 }

@@ -1,7 +1,7 @@
 /** What a scenario's rows say, as text, and what `decide` and the rules make of them, as the same text. */
 import { deviationOf, type Mechanism } from '../../src/modes/deviations.ts';
 import type { Tables } from '../../src/modes/iptables/rules/parse.ts';
-import type { WalkOutcome, WalkResult } from '../../src/modes/walk.ts';
+import type { PacketPlace, WalkOutcome, WalkResult } from '../../src/modes/kernelRules.ts';
 import { walkIptables } from '../modes/iptables/rules/textWalk.ts';
 import { decide, type ForwardTarget } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
@@ -47,16 +47,19 @@ function namedTargets(row: Subject, targets: readonly ForwardTarget[]): readonly
 const TOLERANCE = 1e-4;
 
 export function walked(tables: Tables, row: Subject): string {
-  const packet = { ...row.packet, viaBridge: row.packet.inInterface === 'cni0' };
-  const result = walkIptables(tables, packet, NODE1, { record: false });
+  const result = walkIptables(tables, row.packet, NODE1, placeOf(row));
   const remembering = result.outcomes.filter(({ learned }) => learned.length > 0);
   if (!remembering.every((outcome) => isRemembered(tables, row, outcome)))
     return printRow(row, 'forgets its client');
   return printWalk(row, result);
 }
 
+function placeOf({ packet }: Subject): PacketPlace {
+  return { viaBridge: packet.inInterface === 'cni0' };
+}
+
 /** Where it may go to several endpoints, to each as likely as to the others. */
-export function printWalk(row: Subject, { outcomes, notes }: WalkResult<unknown>): string {
+export function printWalk(row: Subject, { outcomes, notes }: WalkResult): string {
   const [note] = notes;
   if (note !== undefined) return printRow(row, note);
   const verdicts = new Set(outcomes.map(({ kind }) => kind));
@@ -69,20 +72,20 @@ export function printWalk(row: Subject, { outcomes, notes }: WalkResult<unknown>
   return printRow(row, { verdict, targets, sticky: outcomes.every(({ learned }) => learned.length > 0) });
 }
 
-export function printWay(row: Subject, outcome: WalkOutcome<unknown>): string {
+export function printWay(row: Subject, outcome: WalkOutcome): string {
   return printTarget(target(row, outcome));
 }
 
-function target(row: Subject, outcome: WalkOutcome<unknown>): Target {
+function target(row: Subject, outcome: WalkOutcome): Target {
   if (outcome.kind !== 'forward') throw new Error('not forwarded');
   return targetAt(row, outcome.to, outcome.port, outcome.masqueraded);
 }
 
 /** Whether a client that was sent to an endpoint once is sent there again, and nowhere else. */
-function isRemembered(tables: Tables, row: Subject, first: WalkOutcome<string>): boolean {
+function isRemembered(tables: Tables, row: Subject, first: WalkOutcome): boolean {
   const again = walkIptables(tables, row.packet, NODE1, {
-    record: false,
-    affinity: (list) => first.learned.includes(list),
+    ...placeOf(row),
+    remembers: (list) => first.learned.some(({ name }) => name === list),
   });
   const [only] = again.outcomes;
   return again.outcomes.length === 1 && only !== undefined && printWay(row, only) === printWay(row, first);

@@ -3,7 +3,7 @@ import type { FamilySubject, Subject } from '../../src/explain/subject.ts';
 import { explainPacket } from '../../src/explain/packet.ts';
 import type { Family } from '../../src/model/ip.ts';
 import type { ModeName } from '../../src/model/mode.ts';
-import type { WalkResult } from '../../src/modes/walk.ts';
+import type { WalkResult } from '../../src/modes/kernelRules.ts';
 import { fateOf } from '../explain/fate.ts';
 import { familySubject, NOW } from '../explain/given.ts';
 import { printRow, type Row } from './packets.ts';
@@ -11,7 +11,7 @@ import { NODE1, proxyOf, type Scenario } from './scenario.ts';
 
 interface Walked {
   readonly row: Row;
-  readonly result: WalkResult<unknown>;
+  readonly result: WalkResult;
 }
 
 /** Each row with its fate; where the kernel is not as planned, with the difference instead. */

@@ -4,7 +4,7 @@
  */
 import { afterAll, expect, test } from 'vitest';
 import { FAMILIES } from '../../src/model/ip.ts';
-import type { WalkResult } from '../../src/modes/walk.ts';
+import type { WalkResult } from '../../src/modes/kernelRules.ts';
 import { GuestNode } from '../guest/guestNode.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { testProgram } from '../support/programs.ts';
@@ -26,7 +26,7 @@ afterAll(async () => {
 interface Expected {
   readonly row: Row;
   readonly fate: Fate;
-  readonly walk: WalkResult<unknown>;
+  readonly walk: WalkResult;
 }
 
 test.each(worldsOf(SCENARIOS))('$name', async (scenario) => {
@@ -63,7 +63,7 @@ test.each(worldsOf(SCENARIOS))('$name', async (scenario) => {
 });
 
 /** A client of the world before may still be remembered: then it is sent to one of the endpoints. */
-function rememberedFate(row: Row, fate: Fate, { outcomes }: WalkResult<unknown>): Fate {
+function rememberedFate(row: Row, fate: Fate, { outcomes }: WalkResult): Fate {
   const [only, ...others] = outcomes;
   const isKnown = only?.path.some(({ found }) => found.some((text) => text.startsWith('affinity-')));
   if (fate.verdict !== 'forward' || !isKnown || only?.kind !== 'forward' || others.length > 0) return fate;

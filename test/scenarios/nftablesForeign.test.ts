@@ -1,7 +1,7 @@
 /** What another program does to packets or to our table, with real packets: the reader of the kernel says it. */
 import { afterAll, expect, test } from 'vitest';
 import { prefixed } from '../../lab/prefixed.ts';
-import type { TraceStep, WalkResult } from '../../src/modes/walk.ts';
+import type { TraceStep, WalkResult } from '../../src/modes/kernelRules.ts';
 import { run } from '../../src/system/processes.ts';
 import { GuestNode } from '../guest/guestNode.ts';
 import { useLab } from '../lab/requireLab.ts';
@@ -87,7 +87,7 @@ const DEEDS: readonly Deed[] = [
       client  tcp 192.168.100.2:30080  -> drop
       client  tcp 10.96.1.1:80         -> pod-a* pod-c*
     `,
-    stoppedBy: ['theirs ip junction services: tcp dport 30080 drop'],
+    stoppedBy: ['ours ip junction services: tcp dport 30080 drop'],
   },
   {
     name: 'a set without its elements',
@@ -147,12 +147,12 @@ test.for(DEEDS)('$name', async ({ commands, packets, stoppedBy = [] }, context) 
   }
 });
 
-function printWalked(row: Row, walk: WalkResult<unknown> | undefined): string {
+function printWalked(row: Row, walk: WalkResult | undefined): string {
   return walk ? printWalk(row, walk) : 'not walked';
 }
 
 /** Whose rule ended the way of a packet that is dropped or rejected. */
-function stopsOf({ outcomes }: WalkResult<unknown>): readonly string[] {
+function stopsOf({ outcomes }: WalkResult): readonly string[] {
   return outcomes.flatMap(({ kind, path }) =>
     kind === 'drop' || kind === 'reject' ? path.slice(-1).map(printStop) : [],
   );

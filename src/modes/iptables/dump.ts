@@ -26,7 +26,7 @@ export interface IptablesDump extends DumpedTables {
 }
 
 /** Characters of one table: 30,000 services with 10 endpoints have some 150 million. */
-export const MOST_DUMPED = 200 << 20;
+export const MAX_DUMPED = 200 << 20;
 
 export function readDump(family: Family, dump: unknown): IptablesDump {
   const { kind, version, variant, layout, settings, addresses, bridges, notes, tables, ...rest } = objectIn(

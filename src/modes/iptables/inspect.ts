@@ -7,15 +7,14 @@ import type { Host, Packet } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
 import { localIps } from '../../system/interfaces.ts';
 import type { KernelDifference, KernelReader } from '../kernelReader.ts';
-import type { WalkResult } from '../walk.ts';
+import type { WalkResult } from '../kernelRules.ts';
 import { type ClientOptions, IptablesClient } from './client.ts';
 import { type IptablesDump, readDump } from './dump.ts';
-import { routesNow } from './outInterface.ts';
+import { outInterfaceNow } from '../outInterface.ts';
 import { isConntrackLiberal, type MachineSettings } from './proxier.ts';
 import { compileOptionsOf, type LayoutName, nodePortIpsOf } from './rules/fragment.ts';
 import { LAYOUTS } from './rules/layouts/index.ts';
 import { NFACCT } from './rules/names.ts';
-import { walkTables } from './rules/walk.ts';
 import { dumpedTables, TablesReader, type TablesReaderOptions } from './tablesReader.ts';
 
 interface IptablesReaderOptions extends TablesReaderOptions {
@@ -35,10 +34,8 @@ export class IptablesReader implements KernelReader {
     this.#tables = new TablesReader(options);
   }
 
-  walk(packet: Packet, host: Host): Promise<WalkResult<string>> {
-    return this.#tables.walk(packet, () => ({
-      walk: (tables, its, options) => walkTables(tables, its, host, options),
-    }));
+  walk(packet: Packet, host: Host): Promise<WalkResult> {
+    return this.#tables.walk(packet, host);
   }
 
   compare(plan: Plan): Promise<readonly KernelDifference[]> {
@@ -92,7 +89,7 @@ export async function openIptablesReader(
         localhostNodePorts: hasCounter(NFACCT.localhostNodePorts),
       },
     },
-    routes: routesNow,
+    outInterface: outInterfaceNow,
     channel: async () => (await (thread ??= NetlinkThread.start())).channel(NETLINK_NETFILTER),
   });
   return Object.assign(reader, { close: async () => (await thread)?.close() });

@@ -9,7 +9,7 @@ import { IptablesReader } from './inspect.ts';
 import type { IptablesClient } from './client.ts';
 import { NetlinkChainReader } from './netlink/reader.ts';
 import { IptablesProxier, writeLocalnetGuard } from './proxier.ts';
-import { routesNow } from './outInterface.ts';
+import { outInterfaceNow } from '../outInterface.ts';
 import { OwnPrograms, RulesetWatch } from './rulesetWatch.ts';
 import { ConntrackTable } from '../../netlink/conntrack.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
@@ -94,7 +94,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
           client,
           layout: layoutName,
           settings: proxier.settings,
-          routes: routesNow,
+          outInterface: outInterfaceNow,
           channel: async () => netfilter,
         }),
         flows: new ConntrackTable(family, netfilter),

@@ -2,119 +2,111 @@
 import type { NetlinkChannel } from '../../netlink/channel.ts';
 import { readNftGeneration } from '../../netlink/nftables/message.ts';
 import type { Family } from '../../model/ip.ts';
-import type { Packet } from '../../plan/decide.ts';
+import type { Host, Packet } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { runSliced, TimeSlice } from '../../time/timeSlice.ts';
-import { type KernelDifference, ReadOnDemand } from '../kernelReader.ts';
-import type { WalkOptions, WalkResult, WalkSteps } from '../walk.ts';
+import type { KernelDifference } from '../kernelReader.ts';
+import { NetlinkSource } from '../nftables/kernel/netlinkSource.ts';
+import { tableName } from '../nftables/kernel/source.ts';
+import { NftRules } from '../nftables/kernel/walk.ts';
+import { NFT_FAMILY } from '../nftables/rules/print.ts';
+import type { OutInterface } from '../outInterface.ts';
+import { walkPacket } from '../walk.ts';
+import type { KernelRules, PacketPlace, Steps, WalkResult } from '../kernelRules.ts';
+import { runSteps } from '../runSteps.ts';
 import { filteredBridges } from './bridges.ts';
-import { type ChainKey, ChainSource, type ReadContext, type ReadingClient } from './chainSource.ts';
-import { type DumpedTables, MOST_DUMPED } from './dump.ts';
-import { readKernelTables, type KernelTables } from './kernelTables.ts';
-import type { OutInterface } from './outInterface.ts';
-import { beginOtherWalk, notEvaluated } from './otherTables.ts';
+import { chainsIn, type ChainSource, KernelChains, type ReadingClient } from './chains.ts';
+import { type DumpedTables, MAX_DUMPED } from './dump.ts';
+import { type KernelTables, type NftTable, readKernelTables } from './kernelTables.ts';
 import { compareWithPlan, plannedChains } from './rules/compare.ts';
 import type { CompileOptions, Layout } from './rules/fragment.ts';
-import type { ChainListing } from './rules/listing.ts';
 import { type ParsedChain, SaveReader, type Tables, type WantedChains } from './rules/parse.ts';
 import { TABLES } from './rules/rule.ts';
-import { readTableInfo } from './tableInfo.ts';
-import type { IptablesPacket, WalkedTables } from './rules/walk.ts';
+import { IptablesRules } from './walk.ts';
 
 export interface TablesReaderOptions {
   readonly client: ReadingClient;
+  /** By default those of the client. */
+  readonly chains?: ChainSource;
   /** By default those of this machine. */
   readonly tables?: () => KernelTables;
-  /** Changes with every change of the rules; `undefined`: not known. By default the kernel's. */
-  readonly generation?: () => ReadContext['generation'];
+  /** Changes with every change of the rules. By default the kernel's. */
+  readonly generation?: () => number | undefined;
   /** By default those of this machine. */
   readonly bridges?: () => ReadonlySet<string>;
-  /** By which interface a packet would leave: `routesNow` on this machine. Without it nobody knows. */
-  readonly routes?: (() => OutInterface) | undefined;
+  /** `outInterfaceNow` on this machine. Without it, that is not known. */
+  readonly outInterface?: ((inInterface: string | undefined) => OutInterface) | undefined;
   /** By which tables of nf_tables are read that other programs have. Without it they are noted. */
   readonly channel?: (() => Promise<NetlinkChannel>) | undefined;
 }
 
-/** A walk over chains that are read as it needs them. */
-export interface ChainWalk {
-  readonly walk: (tables: WalkedTables, packet: IptablesPacket, options: WalkOptions) => WalkSteps<string>;
-  /** Reads what it needs besides chains. Returns whether something was missing. */
-  readonly fill?: () => Promise<boolean>;
-}
-
 /** Rules that change while they are read are read again, so often. */
-const MOST_ATTEMPTS = 3;
-const MOST_NOTES = 50;
-/** A sync waits no longer for a walk. */
-const SLICE_MS = 2;
-const STEPS_PER_LOOK = 16;
+const MAX_WALKS = 3;
 const NO_TABLES: ReadonlySet<string> = new Set();
 /** A flushed table of a large cluster has some 100,000. */
-const MOST_DIFFERENCES = 20_000;
+const MAX_DIFFERENCES = 20_000;
+/** Chains are listed by family. With more of them in it, that takes longer than a question may. */
+const MAX_CHAINS = 5000;
 
 export class TablesReader {
   readonly #options: TablesReaderOptions;
-  readonly #source: ChainSource;
+  readonly #chains: ChainSource;
   readonly #timeSlice = new TimeSlice(systemClock, 4);
 
   constructor(options: TablesReaderOptions) {
     this.#options = options;
-    this.#source = new ChainSource(options.client);
+    this.#chains = options.chains ?? new KernelChains(options.client);
   }
 
-  /** `begin` is called again where rules changed while they were read. */
-  async walk(packet: Packet, begin: () => ChainWalk): Promise<WalkResult<string>> {
-    for (let attempts = 1; ; attempts++) {
-      const tables = this.#tables();
-      const generation = this.#generation(tables);
-      const { outcomes, notes } = await this.#walkOnce(packet, begin(), tables, generation);
-      const isSteady = this.#generation(tables) === generation;
-      if (!isSteady && attempts < MOST_ATTEMPTS) continue;
-      return {
-        outcomes,
-        notes: [
-          ...(isSteady ? [] : ['rules changed while they were read']),
-          ...notes.slice(0, MOST_NOTES),
-          ...(notes.length > MOST_NOTES ? [`and ${notes.length - MOST_NOTES} notes more`] : []),
-        ],
-      };
-    }
-  }
-
-  async #walkOnce(
+  /** `begin` adds what a mode has beside iptables; it is called again where rules changed while they were read. */
+  async walk(
     packet: Packet,
-    { walk, fill }: ChainWalk,
-    { names, small = NO_TABLES, others = [], objects = 0, notes }: KernelTables,
-    generation: ReadContext['generation'],
-  ): Promise<WalkResult<string>> {
-    const { client, channel } = this.#options;
-    const other = await beginOtherWalk(client.family, packet, others, objects, channel);
-    const unreadable = new Set<string>();
-    const context = { small, generation, note: (text: string) => unreadable.add(text) };
-    const chains = new ReadOnDemand<ChainKey, ChainListing>((keys) => this.#source.read(keys, context));
-    const listed = (table: string, chain: string): ChainListing | undefined =>
-      names.has(table) ? chains.get(`${table} ${chain}`) : undefined;
-    const viaBridge = this.#bridges().has(packet.inInterface ?? '');
-    const tables: WalkedTables = {
-      base: listed,
-      rules: (table, chain, { destination, port }) => listed(table, chain)?.rulesFor(destination, port),
-      others: other.chains,
-      outInterface: this.#outInterface(packet),
+    host: Host,
+    begin: (rules: KernelRules, place: PacketPlace) => Steps<WalkResult> = (rules, place) =>
+      walkPacket(rules, packet, host, place),
+  ): Promise<WalkResult> {
+    const { outInterface } = this.#options;
+    const place = {
+      viaBridge: this.#bridges().has(packet.inInterface ?? ''),
+      outInterface: outInterface?.(packet.inInterface),
     };
-    const its = { ...packet, viaBridge };
-    for (;;) {
-      await this.#sliced(walk(tables, its, { record: false, isTrial: true }));
-      const read = [await chains.fill(), await fill?.(), await other.fill()];
-      if (read.includes(true)) continue;
-      const { outcomes, notes: walkNotes } = await this.#sliced(walk(tables, its, {}));
-      return { outcomes, notes: [...notes, ...other.notes(), ...walkNotes, ...unreadable] };
+    for (let walks = 1; ; walks++) {
+      const tables = this.#tables();
+      const generation = this.#generation();
+      const { outcomes, notes } = await runSteps(begin(await this.#rules(tables, generation), place));
+      const isSteady = this.#generation() === generation;
+      if (!isSteady && walks < MAX_WALKS) continue;
+      const own = isSteady ? [] : ['rules changed while they were read'];
+      const excluded = tables.others?.filter((table) => !this.#isRead(table, tables)).map(notEvaluated) ?? [];
+      return { outcomes, notes: [...own, ...tables.notes, ...excluded, ...notes] };
     }
   }
 
-  #sliced<T>(steps: Generator<void, T>): Promise<T> {
-    const timeSlice = new TimeSlice(systemClock, SLICE_MS);
-    return runSliced(steps, timeSlice, STEPS_PER_LOOK);
+  async #rules(tables: KernelTables, generation: number | undefined): Promise<KernelRules> {
+    const { client, channel } = this.#options;
+    const { names, small = NO_TABLES, others = [] } = tables;
+    const listed = async (wanted: ReadonlySet<string>): Promise<NftRules | undefined> => {
+      if (!channel || wanted.size === 0) return undefined;
+      const source = new NetlinkSource(client.family, await channel());
+      return new NftRules(
+        source,
+        (await source.chains()).filter((each) => wanted.has(tableName(each))),
+      );
+    };
+    const readable = others.filter((table) => this.#isRead(table, tables));
+    const family = NFT_FAMILY[client.family];
+    return new IptablesRules({
+      tables: names,
+      read: (table, chains) =>
+        this.#chains.read({ table, names: chains, isSmall: small.has(table), generation }),
+      others: await listed(new Set(readable.map(({ family: of, name }) => `${of} ${name}`))),
+      byNetlink: () => listed(new Set([...names].map((name) => `${family} ${name}`))),
+    });
+  }
+
+  #isRead({ family }: NftTable, { objects = 0 }: KernelTables): boolean {
+    return this.#options.channel !== undefined && (family === 'inet' || objects <= MAX_CHAINS);
   }
 
   async compare(
@@ -129,7 +121,7 @@ export class TablesReader {
     this.#timeSlice.begin();
     for (const found of compareWithPlan(state, { layout, servicePorts, options })) {
       differences.push(...found);
-      if (differences.length >= MOST_DIFFERENCES) {
+      if (differences.length >= MAX_DIFFERENCES) {
         const text = `${differences.length} differences, and perhaps more: the rest was not compared`;
         return [...differences, { kind: 'different', object: 'tables', text }];
       }
@@ -166,9 +158,9 @@ export class TablesReader {
       let length = 0;
       await client.readTable(table, async (text) => {
         length += text.length;
-        if (length <= MOST_DUMPED) pieces.push(text);
+        if (length <= MAX_DUMPED) pieces.push(text);
       });
-      if (length <= MOST_DUMPED) tables[table] = pieces.join('');
+      if (length <= MAX_DUMPED) tables[table] = pieces.join('');
       else tooLong.push(`not in the dump: table ${table}, of ${length} characters`);
     }
     return {
@@ -183,30 +175,21 @@ export class TablesReader {
     return tables();
   }
 
-  /** Each destination is asked for once. */
-  #outInterface({ inInterface = '' }: Packet): WalkedTables['outInterface'] {
-    const lookUp = this.#options.routes?.();
-    if (!lookUp) return undefined;
-    const known = new Map<string, string | undefined>();
-    return ({ destination, source }) => {
-      const key = `${source} ${destination}`;
-      if (!known.has(key)) known.set(key, lookUp(destination, source, inInterface));
-      return known.get(key);
-    };
-  }
-
   #bridges(): ReadonlySet<string> {
     const { client, bridges = () => filteredBridges(client.family) } = this.#options;
     return bridges();
   }
 
-  #generation({ names }: KernelTables): ReadContext['generation'] {
+  /** Of legacy, none is known. */
+  #generation(): number | undefined {
     const { client, generation } = this.#options;
     if (generation) return generation();
-    if (client.variant === 'nft') return readNftGeneration();
-    const present = TABLES.filter((table) => names.has(table));
-    return readTableInfo(client.family, present)?.id;
+    return client.variant === 'nft' ? readNftGeneration() : undefined;
   }
+}
+
+function notEvaluated({ family, name }: NftTable): string {
+  return `not evaluated: the nf_tables table ${family} ${name}`;
 }
 
 /** To read a dump. */
@@ -214,11 +197,11 @@ export function dumpedTables(family: Family, { bridges, notes, tables }: DumpedT
   return {
     client: {
       family,
-      // A table is read as a whole.
       variant: 'legacy',
       listRules: async () => 'a dump has whole tables',
       readTable: async (table, take) => take(tables[table] ?? ''),
     },
+    chains: chainsIn(tables),
     generation: () => undefined,
     bridges: () => new Set(bridges),
     tables: () => ({ names: new Set(Object.keys(tables)), notes }),

@@ -111,7 +111,7 @@ function serverIn(at: DumpFields): DumpedServer {
     flags: at.integer('flags'),
     timeout: at.integer('timeout'),
     clientPrefix: at.integer('clientPrefix', 128),
-    ...countersIn(at),
+    ...countIn(at, 'packets'),
     destinations: at.maps('destinations').map(destinationIn),
   };
 }
@@ -129,12 +129,8 @@ function destinationIn(at: DumpFields): WalkedDestination {
     weight: at.integer('weight'),
     ...countIn(at, 'activeConnections'),
     ...countIn(at, 'inactiveConnections'),
-    ...countersIn(at),
+    ...countIn(at, 'packets'),
   };
-}
-
-function countersIn(at: DumpFields): Pick<WalkedServer, 'packets' | 'connections'> {
-  return { ...countIn(at, 'packets'), ...countIn(at, 'connections') };
 }
 
 function countIn<Name extends string>(at: DumpFields, name: Name): { readonly [Key in Name]?: number } {

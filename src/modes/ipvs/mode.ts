@@ -17,7 +17,7 @@ import type { Family } from '../../model/ip.ts';
 import { NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
 import { clientOf, openFamilies } from '../iptables/families.ts';
 import { TablesReader } from '../iptables/tablesReader.ts';
-import { routesNow } from '../iptables/outInterface.ts';
+import { outInterfaceNow } from '../outInterface.ts';
 import { servedFamilies } from '../familyState.ts';
 import type { Mode, ModeOptions } from '../mode.ts';
 import { StaleObjects } from '../staleObjects.ts';
@@ -78,10 +78,10 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
           family,
           tables: new TablesReader({
             client: iptables,
-            routes: routesNow,
+            outInterface: outInterfaceNow,
             channel: async () => channels.netfilter,
           }),
-          lookups: new NetlinkLookups(family, channels),
+          lookups: new NetlinkLookups(channels),
           client,
           settings: { masqueradeBit, scheduler, excludeCIDRs, randomFully: iptables.features.randomFully },
           nodeIps: () => watch.nodeIps(family),

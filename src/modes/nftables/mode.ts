@@ -6,6 +6,7 @@ import { KUBE_PROXY_TABLE, removeStaleTables } from './cleanup.ts';
 import { NetlinkNftClient } from './client.ts';
 import { NftReader } from './inspect.ts';
 import { NetlinkSource } from './kernel/netlinkSource.ts';
+import { outInterfaceNow } from '../outInterface.ts';
 import { NftProxier } from './proxier.ts';
 import { TableWatch } from './watch.ts';
 import { ConntrackTable } from '../../netlink/conntrack.ts';
@@ -86,7 +87,7 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
           family,
           source: new NetlinkSource(family, channel),
           facts: () => proxier.facts,
-          ruleset: () => proxier.table.ruleset,
+          outInterface: outInterfaceNow,
         }),
         flows: new ConntrackTable(family, channel),
         localIps: () => addresses.localIps(family),

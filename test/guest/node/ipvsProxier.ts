@@ -1,6 +1,6 @@
 /** The real IPVS proxy and its reader, in the network that this process is in. */
 import { readFileSync } from 'node:fs';
-import type { ReadingClient } from '../../../src/modes/iptables/chainSource.ts';
+import type { ReadingClient } from '../../../src/modes/iptables/chains.ts';
 import type { IptablesClient } from '../../../src/modes/iptables/client.ts';
 import { TablesReader } from '../../../src/modes/iptables/tablesReader.ts';
 import { channelsOf, NetlinkIpvsClient } from '../../../src/modes/ipvs/client.ts';
@@ -34,7 +34,7 @@ export async function openIpvs(): Promise<readonly FamilyWriter[]> {
         kernel: new IpvsReader({
           family,
           tables: new TablesReader({ client: saves }),
-          lookups: new NetlinkLookups(family, channels),
+          lookups: new NetlinkLookups(channels),
           client,
           settings: { ...IPVS_SETTINGS, randomFully: iptables.features.randomFully },
           nodeIps,

@@ -26,7 +26,6 @@ export async function openNft(): Promise<readonly FamilyWriter[]> {
       family,
       source,
       facts: () => proxier.facts,
-      ruleset: () => proxier.table.ruleset,
     });
     return {
       family,

@@ -1,7 +1,7 @@
 /** What a suite says to Junction on node1, and hears: structured messages between parent and child. */
 import type { Family } from '../../../src/model/ip.ts';
 import type { KernelDifference } from '../../../src/modes/kernelReader.ts';
-import type { WalkResult } from '../../../src/modes/walk.ts';
+import type { WalkResult } from '../../../src/modes/kernelRules.ts';
 import type { Packet } from '../../../src/plan/decide.ts';
 import type { DrivenNode } from '../../contract/node.ts';
 import type { Fate } from '../../scenarios/packets.ts';
@@ -18,7 +18,7 @@ export interface NodeOperations {
   /** What the rules in the kernel do with packets. */
   readonly walk: {
     readonly input: readonly AskedPacket[];
-    readonly output: readonly WalkResult<unknown>[];
+    readonly output: readonly WalkResult[];
   };
   /** Where the kernel differs from the plan. */
   readonly compare: { readonly input: Family; readonly output: readonly KernelDifference[] };

@@ -1,7 +1,7 @@
 /** What is read from the kernel for a packet, beside what real packets do: as planned, and where another program was. */
 import { deepEqual, equal } from 'node:assert/strict';
 import { FAMILIES } from '../../../src/model/ip.ts';
-import type { WalkResult } from '../../../src/modes/walk.ts';
+import type { WalkResult } from '../../../src/modes/kernelRules.ts';
 import { printWalk } from '../../scenarios/expectations.ts';
 import { explainedRows } from '../../scenarios/explained.ts';
 import { service, slice } from '../../scenarios/objects.ts';
@@ -56,7 +56,7 @@ const ROWS_AT_ONCE = 16;
 interface Asked {
   readonly row: Row;
   readonly fate: Fate;
-  readonly walk: WalkResult<unknown>;
+  readonly walk: WalkResult;
 }
 
 function mismatch(word: string, expected: string, found: string | undefined): readonly string[] {
@@ -89,7 +89,7 @@ function unkept(sent: readonly Asked[], made: ReadonlySet<string>): readonly str
 }
 
 /** `TCP 10.96.0.1:80 -> 10.244.1.11:8080` */
-function realServerOf({ path }: WalkResult<unknown>['outcomes'][number]): readonly string[] {
+function realServerOf({ path }: WalkResult['outcomes'][number]): readonly string[] {
   return path.flatMap(({ hook, chain, text }) => {
     const [, server] = /^real server (\S+), /.exec(text) ?? [];
     return hook === 'ipvs' && server !== undefined ? [`${chain} -> ${server}`] : [];
@@ -101,10 +101,7 @@ const SHOP = scenario(
   [service('web', { clusterIP: '10.96.1.1', ports: '80' }), slice('web', '8080', 'pod-a', 'pod-c')],
   'pod-b tcp 10.96.1.1:80 -> pod-a pod-c',
 );
-const OUTSIDE = scenario('from outside', [], 'client tcp 10.96.1.1:80 -> pod-a* pod-c*');
 const SERVER = '10.96.1.1:80';
-/** 0x4000 */
-const MARK = '16384';
 
 interface Found {
   readonly walk: readonly string[];
@@ -174,24 +171,6 @@ export const IPVS_QUESTIONS: Readonly<Record<string, GuestTest>> = {
     deepEqual(walk, ['10.244.2.11']);
     deepEqual(differences, [`different real server of virtual server TCP ${SERVER}`]);
     deepEqual(got, ['10.244.2.11']);
-  },
-
-  'another program has a virtual server for our mark: the walk says that it was not evaluated': async (
-    context,
-  ) => {
-    const node = await context.node('ipvs');
-    const node1 = (await context.lab()).host('node1');
-    await node.apply(SHOP);
-    const [row] = OUTSIDE.rows;
-    await node1.run(['ipvsadm', '-A', '-f', MARK, '-s', 'rr']);
-    try {
-      const [walk] = await node.walk(row ? [row] : []);
-      deepEqual(walk?.notes, [
-        `not evaluated: a virtual server for the firewall mark 0x4000, found before TCP ${SERVER}`,
-      ]);
-    } finally {
-      await node1.run(['ipvsadm', '-D', '-f', MARK]);
-    }
   },
 
   'virtual and real servers have counted what came': async (context) => {

@@ -14,7 +14,7 @@ import {
 import { decodeFlow } from '../../../src/netlink/conntrack.ts';
 import { decodeFamilyId } from '../../../src/netlink/genetlink.ts';
 import { decodeIp } from '../../../src/netlink/inet.ts';
-import { IPSET_TYPES, decodeRevision, decodeSetType } from '../../../src/netlink/ipset.ts';
+import { IPSET_TYPES, decodeRevision } from '../../../src/netlink/ipset.ts';
 import { decodeEntry, decodeIpset } from './readers.ts';
 import {
   decodeDestination,
@@ -111,7 +111,6 @@ export const DECODERS: readonly Decoder[] = [
     maxElements: 65_536,
     entries: [{ type: 'hash:ip', ip: '10.0.0.1' }],
   }),
-  decoder('the type of a set', decodeSetType, SET, 'hash:ip'),
   ...IPSET_TYPES.map((type) => decoder(`an entry of ${type}`, (data) => decodeEntry(type, data), ENTRY)),
   decoder('the revision of a type of set', decodeRevision, '02000000 05000400 05000000', 5),
   decoder('the number of a family', decodeFamilyId, FAMILY, 30),

@@ -189,15 +189,15 @@ function cleanFirewall(state: Tables, table: Table, routesLocalnet: boolean): Fi
   };
 }
 
-const FIREWALL_COMMENTS = new Set([
+export const FIREWALL_COMMENTS: readonly string[] = [
   'block incoming localnet connections',
   'kubernetes firewall for dropping marked packets',
-]);
+];
 
 export function isOurFirewallRule(rule: Rule): boolean {
   return (
     rule.target?.kind === 'drop' &&
-    rule.matches.some((match) => match.kind === 'comment' && FIREWALL_COMMENTS.has(match.text))
+    rule.matches.some((match) => match.kind === 'comment' && FIREWALL_COMMENTS.includes(match.text))
   );
 }
 

@@ -255,6 +255,11 @@ const EXTENSIONS: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
+/** Whether `-j` names a target extension, not a chain. */
+export function isExtension(name: string): boolean {
+  return EXTENSIONS.has(name);
+}
+
 const TARGETS: ReadonlyMap<string, Target> = new Map([
   ['ACCEPT', { kind: 'accept' }],
   ['DROP', { kind: 'drop' }],

@@ -1,80 +1,48 @@
 /**
- * Runs a rule as the kernel does, expression by expression, over registers. It is the rules that the kernel has that are
- * run, not those that we meant to write: ours and those of other programs alike.
+ * Runs a rule as the kernel does, expression by expression, over registers: the rules that the kernel has, ours and those of
+ * other programs alike.
  *
  * A number that is drawn splits the packet. What cannot be evaluated, such as a rate limit, makes the rule uncertain: if
- * nothing else in it fails to match, it is noted, and taken as no match.
+ * nothing else in it fails to match, it is noted and taken as no match.
  */
 import type { Ip } from '../../../model/ip.ts';
-import { decodeIp } from '../../../netlink/inet.ts';
-import { type Expression, VERDICT_REGISTER } from '../../../netlink/nftables/expressions.ts';
-import type { NftVerdict } from '../../../netlink/nftables/expressions.ts';
-import type { SetElement } from '../../../netlink/nftables/elements.ts';
 import { attributeEnd } from '../../../netlink/attributes.ts';
 import { align, LITTLE_ENDIAN, NLA_TYPE_MASK, viewOf } from '../../../netlink/codec.ts';
-import type { RuleExit, WalkVerdict, Way } from '../../walk.ts';
-import { isLoad, load } from './loads.ts';
-import { hostU32, type PacketFacts } from './packetBytes.ts';
+import { decodeIp } from '../../../netlink/inet.ts';
+import type { SetElement } from '../../../netlink/nftables/elements.ts';
+import { type Expression, type NftVerdict, VERDICT_REGISTER } from '../../../netlink/nftables/expressions.ts';
+import type { PacketState, RuleResult, Steps, WalkContext, WalkVerdict } from '../../kernelRules.ts';
+import { type Effect, MISMATCH, UNKNOWN } from './effect.ts';
+import { hostU32, loadedBytes } from './packetBytes.ts';
 import { Registers } from './registers.ts';
 import type { ListedSet } from './source.ts';
+import { type FoundElement, printFound } from './values.ts';
 import { matchOfIptables, targetOfIptables } from './xtables.ts';
 
-/** An element that a rule adds to a set. */
-export interface LearnedElement {
-  readonly set: string;
-  readonly key: Uint8Array;
-  readonly data: Uint8Array | undefined;
-  readonly timeoutMs: number | undefined;
+/** The sets of the rule's table. */
+export interface RuleSets {
+  setOf(name: string): Steps<ListedSet | undefined>;
+  find(set: ListedSet, key: Uint8Array): Steps<SetElement | undefined>;
 }
 
-/** An element that a lookup found. */
-export interface FoundElement {
-  readonly set: ListedSet;
-  readonly element: SetElement;
-}
+type ExpressionOf<Kind extends Expression['kind']> = Extract<Expression, { readonly kind: Kind }>;
 
-/** The sets of the rule's table. `undefined`: there is none. */
-interface RuleSets {
-  setOf(name: string): ListedSet | undefined;
-  find(set: ListedSet, key: Uint8Array): SetElement | undefined;
-}
-
-export type MachineWay = Way<LearnedElement>;
-
-export interface MachineOptions {
-  readonly facts: Omit<PacketFacts, 'way'>;
-  readonly sets: RuleSets;
-  readonly print: (found: FoundElement) => string;
-  /** Something in the rule was not evaluated that would decide. */
-  readonly onUncertain: () => void;
-  readonly note: (text: string) => void;
-}
-
-/** What an expression does: `undefined` goes on to the next one. */
-export type Effect =
-  | { readonly kind: 'mismatch' }
-  /** Whether it matches, or what it does, is not known. */
-  | { readonly kind: 'unknown' }
-  | { readonly kind: 'verdict'; readonly verdict: WalkVerdict | undefined }
-  | { readonly kind: 'mark'; readonly mark: number }
-  | undefined;
-
-interface State {
+interface RunState {
   readonly registers: Registers;
-  way: MachineWay;
+  packet: PacketState;
   found: readonly FoundElement[];
   isUncertain: boolean;
 }
 
-const MISMATCH: Effect = { kind: 'mismatch' };
-const UNKNOWN: Effect = { kind: 'unknown' };
 /** Rules add elements to it. */
 const NFT_SET_EVAL = 0x20;
 /** No pool of ours is larger; a draw out of more is not evaluated. */
-const MOST_DRAWN = 100_000;
+const MAX_DRAWN = 100_000;
+/** No value that is loaded and not known is longer. */
+const MAX_LOADED = 16;
 /** What becomes of the packet does not depend on these. */
 const WITHOUT_EFFECT: ReadonlySet<string> = new Set(['log', 'objref', 'last', 'dup', 'flow_offload']);
-/** These end a packet's way, or send it elsewhere: they are not evaluated. */
+/** These end a packet's path, or send it elsewhere: they are not evaluated. */
 const UNKNOWN_VERDICTS: ReadonlySet<string> = new Set([
   'queue',
   'redir',
@@ -92,27 +60,34 @@ const WRITTEN_FROM: ReadonlyMap<string, number> = new Map([
   ['exthdr', 7],
 ]);
 
+interface MachineOptions {
+  readonly sets: RuleSets;
+  readonly context: WalkContext;
+  /** Something in the rule was not evaluated that would decide. */
+  readonly onUncertain: () => void;
+}
+
 /** A step for each number that is drawn. */
 export function* runRule(
   expressions: readonly Expression[],
-  way: MachineWay,
+  packet: PacketState,
   options: MachineOptions,
-): Generator<void, readonly RuleExit<LearnedElement>[]> {
-  const state = { registers: new Registers(), way, found: [], isUncertain: false };
-  return merged(yield* new Machine(expressions, options).run(state, 0), way);
+): Steps<readonly RuleResult[]> {
+  const state = { registers: new Registers(), packet, found: [], isUncertain: false };
+  return merged(yield* new Machine(expressions, options).run(state, 0), packet);
 }
 
-/** Draws that found nothing are one way again: what was drawn is forgotten when the rule ends. */
-function merged(
-  exits: readonly RuleExit<LearnedElement>[],
-  before: MachineWay,
-): readonly RuleExit<LearnedElement>[] {
-  const isUnchanged = ({ isMatch, way }: RuleExit<LearnedElement>): boolean =>
-    !isMatch && way.mark === before.mark && way.learned === before.learned;
-  const [first, ...others] = exits.filter(isUnchanged);
-  if (!first || others.length === 0) return exits;
-  const probability = others.reduce((sum, { way }) => sum + way.probability, first.way.probability);
-  return [...exits.filter((exit) => !isUnchanged(exit)), { ...first, way: { ...first.way, probability } }];
+/** Draws that found nothing are one state again: what was drawn is forgotten when the rule ends. */
+function merged(results: readonly RuleResult[], before: PacketState): readonly RuleResult[] {
+  const isUnchanged = ({ isMatch, state }: RuleResult): boolean =>
+    !isMatch && state.mark === before.mark && state.learned === before.learned;
+  const [first, ...others] = results.filter(isUnchanged);
+  if (!first || others.length === 0) return results;
+  const probability = others.reduce((sum, { state }) => sum + state.probability, first.state.probability);
+  return [
+    ...results.filter((result) => !isUnchanged(result)),
+    { ...first, state: { ...first.state, probability } },
+  ];
 }
 
 class Machine {
@@ -124,66 +99,80 @@ class Machine {
     this.#options = options;
   }
 
-  *run(state: State, from: number): Generator<void, readonly RuleExit<LearnedElement>[]> {
+  *run(state: RunState, from: number): Steps<readonly RuleResult[]> {
     for (let index = from; index < this.#expressions.length; index++) {
       const expression = this.#expressions[index];
       if (!expression) break;
       if (expression.kind === 'numgen') return yield* this.#draw(expression, state, index + 1);
-      const effect = this.#perform(expression, state);
-      if (effect?.kind === 'mismatch') return [{ way: state.way, isMatch: false }];
+      const effect = yield* this.#perform(expression, state);
+      if (effect?.kind === 'mismatch') return [{ state: state.packet, isMatch: false }];
       if (effect?.kind === 'unknown') state.isUncertain = true;
       // A mark that is set by a rule that may not match is not set.
-      if (effect?.kind === 'mark' && !state.isUncertain) state.way = { ...state.way, mark: effect.mark };
-      if (effect?.kind === 'verdict') return [this.#exit(state, effect.verdict)];
+      if (effect?.kind === 'mark' && !state.isUncertain)
+        state.packet = { ...state.packet, mark: effect.mark };
+      if (effect?.kind === 'verdict') return [this.#result(state, effect.verdict)];
     }
-    return [this.#exit(state, undefined)];
+    return [this.#result(state, undefined)];
   }
 
   *#draw(
-    { modulus, into }: Extract<Expression, { kind: 'numgen' }>,
-    { registers, way, found, isUncertain }: State,
+    { modulus, into }: ExpressionOf<'numgen'>,
+    { registers, packet, found, isUncertain }: RunState,
     next: number,
-  ): Generator<void, readonly RuleExit<LearnedElement>[]> {
-    if (modulus > MOST_DRAWN) return yield* this.run({ registers, way, found, isUncertain: true }, next);
-    const exits: RuleExit<LearnedElement>[] = [];
+  ): Steps<readonly RuleResult[]> {
+    if (modulus > MAX_DRAWN) return yield* this.run({ registers, packet, found, isUncertain: true }, next);
+    const results: RuleResult[] = [];
     for (let drawn = 0; drawn < modulus; drawn++) {
       const own = new Registers(registers);
       own.put(into, hostU32(drawn));
-      const share = { ...way, probability: way.probability / modulus };
-      exits.push(...(yield* this.run({ registers: own, way: share, found, isUncertain }, next)));
+      const share = { ...packet, probability: packet.probability / modulus };
+      results.push(...(yield* this.run({ registers: own, packet: share, found, isUncertain }, next)));
       yield;
     }
-    return exits;
+    return results;
   }
 
-  #exit({ way, found, isUncertain }: State, verdict: WalkVerdict | undefined): RuleExit<LearnedElement> {
-    const { print, onUncertain } = this.#options;
+  #result({ packet: state, found, isUncertain }: RunState, verdict: WalkVerdict | undefined): RuleResult {
     if (isUncertain) {
-      if (verdict || this.#expressions.some(hasEffect)) onUncertain();
-      return { way, isMatch: false };
+      if (verdict || this.#expressions.some(hasEffect)) this.#options.onUncertain();
+      return { state, isMatch: false };
     }
     const counted = found.flatMap(({ element }) => element.counter?.packets ?? []);
     const packets = counted.length === 0 ? undefined : Number(counted.reduce((sum, each) => sum + each, 0n));
-    return { way, isMatch: true, verdict, packets, found: () => found.map(print) };
+    return { state, isMatch: true, verdict, packets, found: () => found.map(printFound) };
   }
 
-  #facts(way: MachineWay): PacketFacts {
-    const { isLocal, hasArrived } = this.#options.facts;
-    return { way, isLocal, hasArrived };
-  }
-
-  #perform(expression: Exclude<Expression, { kind: 'numgen' }>, state: State): Effect {
-    const { registers, way } = state;
-    if (isLoad(expression)) {
-      load(expression, registers, this.#facts(way));
-      return undefined;
-    }
+  *#perform(expression: Exclude<Expression, { kind: 'numgen' }>, state: RunState): Steps<Effect> {
+    const { registers, packet } = state;
+    const { context } = this.#options;
     switch (expression.kind) {
+      case 'payload':
+      case 'meta':
+      case 'ct':
+      case 'fib':
+        registers.put(expression.into, loadedBytes(expression, packet, context), unknownBytes(expression));
+        return undefined;
+      case 'immediate':
+        registers.put(expression.into, expression.value);
+        return undefined;
+      case 'bitwise': {
+        const { from, into, mask, xor } = expression;
+        const value = registers.get(from, mask.length);
+        const result = value?.map((byte, index) => (byte & (mask[index] ?? 0)) ^ (xor[index] ?? 0));
+        registers.put(into, result, mask.length);
+        return undefined;
+      }
+      case 'byteorder': {
+        const { from, into, bytes, size } = expression;
+        const value = registers.get(from, bytes);
+        registers.put(into, value && swapped(value, size), bytes);
+        return undefined;
+      }
       case 'compare': {
         const { from, comparison, value } = expression;
         const found = registers.get(from, value.length);
         if (!found) return UNKNOWN;
-        return holds(comparison, Buffer.compare(found, value)) ? undefined : MISMATCH;
+        return HOLDS[comparison](Buffer.compare(found, value)) ? undefined : MISMATCH;
       }
       case 'range': {
         const { from, comparison, first, last } = expression;
@@ -193,9 +182,10 @@ class Machine {
         return isWithin === (comparison === '==') ? undefined : MISMATCH;
       }
       case 'lookup':
-        return this.#lookUp(expression, state);
+        return yield* this.#lookUp(expression, state);
       case 'dynset':
-        return this.#learn(expression, state);
+        yield* this.#learn(expression, state);
+        return undefined;
       case 'set meta': {
         const value = registers.get(expression.from, 4);
         if (expression.key !== 'mark') return undefined;
@@ -205,82 +195,88 @@ class Machine {
       case 'verdict':
         return effectOf(expression);
       case 'nat':
-        return this.#translate(expression, state);
+        return translation(expression, state);
       case 'masquerade':
-        return { kind: 'verdict', verdict: { kind: 'masquerade' } };
       case 'reject':
-        return { kind: 'verdict', verdict: { kind: 'reject' } };
+        return { kind: 'verdict', verdict: { kind: expression.kind } };
       case 'counter':
         return undefined;
       case 'xt match':
-        return matchOfIptables(expression, this.#facts(way));
+        return matchOfIptables(expression, packet, context);
       case 'xt target':
-        return targetOfIptables(expression, this.#facts(way));
+        return targetOfIptables(expression, packet);
       case 'other':
-        if (expression.name === 'notrack') state.way = { ...way, isUntracked: !state.isUncertain };
+        if (expression.name === 'notrack') state.packet = { ...packet, isUntracked: !state.isUncertain };
         else if (!WITHOUT_EFFECT.has(expression.name) && !isWritten(expression)) return UNKNOWN;
         return undefined;
     }
   }
 
-  #lookUp(
-    { set: name, from, into, isInverted }: Extract<Expression, { kind: 'lookup' }>,
-    state: State,
-  ): Effect {
-    const { sets, note } = this.#options;
-    const set = sets.setOf(name);
+  *#lookUp({ set: name, from, into, isInverted }: ExpressionOf<'lookup'>, state: RunState): Steps<Effect> {
+    const { sets, context } = this.#options;
+    const set = yield* sets.setOf(name);
     if (!set) {
-      note(`the table has no set ${name}`);
+      context.note(`the table has no set ${name}`);
       return MISMATCH;
     }
     const key = state.registers.get(from, set.keyBytes);
-    state.way = { ...state.way, lookups: state.way.lookups + 1 };
+    state.packet = { ...state.packet, lookups: state.packet.lookups + 1 };
     if (!key) {
       if (into !== undefined) state.registers.put(into, undefined, set.dataBytes);
       return UNKNOWN;
     }
-    const element = sets.find(set, key);
+    const element = yield* sets.find(set, key);
     if ((element !== undefined) === (isInverted === true)) return MISMATCH;
     if (!element) return undefined;
     state.found = [...state.found, { set, element }];
     if (into === undefined) return undefined;
     if (into === VERDICT_REGISTER) return element.verdict ? effectOf(element.verdict) : UNKNOWN;
     state.registers.put(into, element.data, set.dataBytes);
-    if ((set.flags & NFT_SET_EVAL) !== 0) state.way = { ...state.way, byAffinity: true };
+    if ((set.flags & NFT_SET_EVAL) !== 0) state.packet = { ...state.packet, byAffinity: true };
     return undefined;
   }
 
-  #learn(
-    { set: name, key: from, data, timeoutMs }: Extract<Expression, { kind: 'dynset' }>,
-    state: State,
-  ): Effect {
-    const set = this.#options.sets.setOf(name);
+  *#learn({ set: name, key: from, data, timeoutMs }: ExpressionOf<'dynset'>, state: RunState): Steps<void> {
+    const set = yield* this.#options.sets.setOf(name);
     const key = set && state.registers.get(from, set.keyBytes);
-    state.way = { ...state.way, lookups: state.way.lookups + 1 };
-    if (!set || !key || state.isUncertain) return undefined;
-    const value = data === undefined ? undefined : state.registers.get(data, set.dataBytes ?? 0);
-    const learned = [...state.way.learned, { set: name, key, data: value, timeoutMs }];
-    state.way = { ...state.way, learned };
-    return undefined;
+    const { packet, registers } = state;
+    state.packet = { ...packet, lookups: packet.lookups + 1 };
+    if (!set || !key || state.isUncertain) return;
+    const value = data === undefined ? undefined : registers.get(data, set.dataBytes ?? 0);
+    const learned = [...packet.learned, { name, key, data: value, timeoutMs }];
+    state.packet = { ...state.packet, learned };
   }
+}
 
-  /** The source, too, is rewritten by another program's `snat`: to which address does not matter here. */
-  #translate(
-    { direction, address, port }: Extract<Expression, { kind: 'nat' }>,
-    { registers, way }: State,
-  ): Effect {
-    if (direction === 'snat') return { kind: 'verdict', verdict: { kind: 'masquerade' } };
-    const ip = address === undefined ? way.destination : ipIn(registers, address, way.destination);
-    const portBytes = port === undefined ? undefined : registers.get(port, 2);
-    if (ip === undefined || (port !== undefined && !portBytes)) return UNKNOWN;
-    const to = portBytes ? ((portBytes[0] ?? 0) << 8) | (portBytes[1] ?? 0) : way.port;
-    return { kind: 'verdict', verdict: { kind: 'dnat', ip, port: to } };
-  }
+/** Another program's `snat` rewrites the source: to which address does not matter here. */
+function translation(
+  { direction, address, port }: ExpressionOf<'nat'>,
+  { registers, packet }: RunState,
+): Effect {
+  if (direction === 'snat') return { kind: 'verdict', verdict: { kind: 'masquerade' } };
+  const ip = address === undefined ? packet.destination : ipIn(registers, address, packet.destination);
+  const portBytes = port === undefined ? undefined : registers.get(port, 2);
+  if (ip === undefined || (port !== undefined && !portBytes)) return UNKNOWN;
+  const to = portBytes ? viewOf(portBytes).getUint16(0) : packet.port;
+  return { kind: 'verdict', verdict: { kind: 'dnat', ip, port: to } };
 }
 
 function ipIn(registers: Registers, register: number, like: Ip): Ip | undefined {
   const bytes = registers.get(register, like.includes(':') ? 16 : 4);
   return bytes && decodeIp(bytes);
+}
+
+function unknownBytes(expression: Expression): number {
+  if (expression.kind === 'payload') return expression.bytes;
+  return expression.kind === 'meta' && !expression.key.endsWith('ifname') ? 4 : MAX_LOADED;
+}
+
+/** Whole numbers only: what is left over stays as it is. */
+function swapped(value: Uint8Array, size: number): Uint8Array {
+  if (size === 0 || !LITTLE_ENDIAN) return value;
+  const result = value.slice();
+  for (let at = 0; at + size <= value.length; at += size) result.subarray(at, at + size).reverse();
+  return result;
 }
 
 function hasEffect(expression: Expression): boolean {
@@ -289,7 +285,7 @@ function hasEffect(expression: Expression): boolean {
 }
 
 /** A mark of the connection, a header: nothing that is known depends on it. */
-function isWritten({ name, data }: Extract<Expression, { kind: 'other' }>): boolean {
+function isWritten({ name, data }: ExpressionOf<'other'>): boolean {
   const number = WRITTEN_FROM.get(name);
   if (number === undefined) return false;
   const view = viewOf(data);
@@ -317,19 +313,11 @@ function effectOf({ verdict, chain = '' }: NftVerdict): Effect {
   }
 }
 
-function holds(comparison: '==' | '!=' | '<' | '<=' | '>' | '>=', order: number): boolean {
-  switch (comparison) {
-    case '==':
-      return order === 0;
-    case '!=':
-      return order !== 0;
-    case '<':
-      return order < 0;
-    case '<=':
-      return order <= 0;
-    case '>':
-      return order > 0;
-    case '>=':
-      return order >= 0;
-  }
-}
+const HOLDS: Readonly<Record<ExpressionOf<'compare'>['comparison'], (order: number) => boolean>> = {
+  '==': (order) => order === 0,
+  '!=': (order) => order !== 0,
+  '<': (order) => order < 0,
+  '<=': (order) => order <= 0,
+  '>': (order) => order > 0,
+  '>=': (order) => order >= 0,
+};

@@ -10,7 +10,6 @@ import type {
   ListedRule,
   ListedSet,
   NftSource,
-  TableContents,
   WholeChain,
   WholeTable,
 } from './source.ts';
@@ -57,21 +56,16 @@ export class MemorySource implements NftSource {
     );
   }
 
-  async rules(places: readonly ChainPlace[]): Promise<readonly (readonly ListedRule[])[]> {
-    return places.map((place) => this.#chains.get(`${tableName(place)} ${place.chain}`)?.rules ?? []);
+  async rules(place: ChainPlace): Promise<readonly ListedRule[]> {
+    return this.#chains.get(`${tableName(place)} ${place.chain}`)?.rules ?? [];
   }
 
-  async sets(places: readonly SetPlace[]): Promise<readonly (ListedSet | undefined)[]> {
-    return places.map((place) => this.#sets.get(`${tableName(place)} ${place.set}`)?.set);
+  async set(place: SetPlace): Promise<ListedSet | undefined> {
+    return this.#sets.get(`${tableName(place)} ${place.set}`)?.set;
   }
 
-  async elements(asked: readonly AskedElement[]): Promise<readonly (SetElement | undefined)[]> {
-    return asked.map((each) => this.#sets.get(`${tableName(each)} ${each.set}`)?.find(each.key));
-  }
-
-  async contents(place: TablePlace): Promise<TableContents> {
-    const { chains = [], sets = [] } = (await this.table(place)) ?? {};
-    return { rules: new Map(chains.map(({ name, rules }) => [name, rules])), sets };
+  async element(asked: AskedElement): Promise<SetElement | undefined> {
+    return this.#sets.get(`${tableName(asked)} ${asked.set}`)?.find(asked.key);
   }
 
   async table(place: TablePlace): Promise<WholeTable | undefined> {

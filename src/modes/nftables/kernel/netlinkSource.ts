@@ -27,18 +27,7 @@ import type { NetlinkReply } from '../../../netlink/socket.ts';
 import { isAbsent, readSet } from '../client.ts';
 import { NFT_FAMILY } from '../rules/print.ts';
 import { groupBy } from '../rules/table.ts';
-import type {
-  AskedElement,
-  ListedChain,
-  ListedRule,
-  ListedSet,
-  NftSource,
-  TableContents,
-  WholeTable,
-} from './source.ts';
-
-/** Takes the thread about two milliseconds: a commit of a sync waits no longer for a question. */
-const KEYS_AT_ONCE = 128;
+import type { AskedElement, ListedChain, ListedRule, ListedSet, NftSource, WholeTable } from './source.ts';
 
 export class NetlinkSource implements NftSource {
   readonly #family: Family;
@@ -69,55 +58,37 @@ export class NetlinkSource implements NftSource {
     });
   }
 
-  async rules(chains: readonly ChainPlace[]): Promise<readonly (readonly ListedRule[])[]> {
-    const replies = await this.#channel.dumpAll(chains.map((place) => getRules(place, place.chain)));
-    return replies.map((reply, index) => {
-      if (isAbsent(reply)) return []; // it was deleted meanwhile
-      return messagesOf(reply, `the rules of chain ${chains[index]?.chain}`).map(({ payload }) =>
-        decodeRule(payload),
-      );
-    });
+  async rules(place: ChainPlace): Promise<readonly ListedRule[]> {
+    const [reply] = await this.#channel.dumpAll([getRules(place, place.chain)]);
+    if (isAbsent(reply)) return []; // it was deleted meanwhile
+    return messagesOf(reply, `the rules of chain ${place.chain}`).map(({ payload }) => decodeRule(payload));
   }
 
-  async sets(places: readonly SetPlace[]): Promise<readonly (ListedSet | undefined)[]> {
-    const replies = await this.#channel.requestAll(places.map(getSet));
-    return replies.map((reply) => first(reply, decodeSet));
+  async set(place: SetPlace): Promise<ListedSet | undefined> {
+    return first(await this.#channel.request(getSet(place)), decodeSet);
   }
 
-  async elements(asked: readonly AskedElement[]): Promise<readonly (SetElement | undefined)[]> {
-    const found: (SetElement | undefined)[] = [];
-    for (let from = 0; from < asked.length; from += KEYS_AT_ONCE) {
-      const requests = asked.slice(from, from + KEYS_AT_ONCE).map((each) => getElement(each, each.key));
-      for (const reply of await this.#channel.requestAll(requests))
-        found.push(first(reply, decodeElements)?.elements[0]);
-    }
-    return found;
+  async element(asked: AskedElement): Promise<SetElement | undefined> {
+    const reply = await this.#channel.request(getElement(asked, asked.key));
+    return first(reply, decodeElements)?.elements[0];
   }
 
   async table(place: TablePlace): Promise<WholeTable | undefined> {
-    const [reply, [chains], { rules, sets }] = await Promise.all([
-      this.#channel.request(getTable(place)),
-      this.#channel.dumpAll([getChains(place.family)]),
-      this.contents(place),
-    ]);
-    const table = first(reply, decodeTable);
+    const table = first(await this.#channel.request(getTable(place)), decodeTable);
     if (!table) return undefined;
+    const [chains, rules, sets] = await this.#channel.dumpAll([
+      getChains(place.family),
+      getRules(place),
+      getSets(place),
+    ]);
+    const decoded = messagesOf(rules, 'the rules').map(({ payload }) => decodeRule(payload));
+    const byChain = groupBy(decoded, ({ chain }) => chain);
     return {
       isDormant: table.isDormant,
       chains: messagesOf(chains, 'the chains')
         .map(({ payload }) => decodeChain(payload))
         .filter((chain) => chain.table === place.table)
-        .map(({ name, base }) => ({ name, base, rules: rules.get(name) ?? [] })),
-      sets,
-    };
-  }
-
-  async contents(place: TablePlace): Promise<TableContents> {
-    const [sets, rules] = await this.#channel.dumpAll([getSets(place), getRules(place)]);
-    if (isAbsent(sets)) return { rules: new Map(), sets: [] };
-    const decoded = messagesOf(rules, 'the rules').map(({ payload }) => decodeRule(payload));
-    return {
-      rules: groupBy(decoded, ({ chain }) => chain),
+        .map(({ name, base }) => ({ name, base, rules: byChain.get(name) ?? [] })),
       sets: messagesOf(sets, 'the sets').map(({ payload }) => decodeSet(payload)),
     };
   }

@@ -1,48 +1,53 @@
 /** What a rule loads of the first packet of a connection, as bytes. What is not known of it is `undefined`. */
-import { type Ip, isLoopback } from '../../../model/ip.ts';
+import { familyOf, type Ip } from '../../../model/ip.ts';
 import { LITTLE_ENDIAN } from '../../../netlink/codec.ts';
 import { FAMILY_NUMBERS, ipBytes, PROTOCOL_NUMBERS } from '../../../netlink/inet.ts';
-import { CT_STATUS_DNAT, type Expression, FIB_TYPE_LOCAL } from '../../../netlink/nftables/expressions.ts';
-import type { Way } from '../../walk.ts';
+import type { Expression } from '../../../netlink/nftables/expressions.ts';
+import { addressType, CONNTRACK_STATES, conntrackStates, outInterface, SYN } from '../../matches.ts';
+import type { PacketState, WalkContext } from '../../kernelRules.ts';
 
 type ExpressionOf<Kind extends Expression['kind']> = Extract<Expression, { readonly kind: Kind }>;
+export type Load = ExpressionOf<'payload' | 'meta' | 'ct' | 'fib'>;
 
-export interface PacketFacts {
-  readonly way: Way<unknown>;
-  readonly isLocal: (ip: Ip) => boolean;
-  /** Came from elsewhere: this node did not send it. */
-  readonly hasArrived: boolean;
-}
-
-const PROTOCOL_OFFSET = { IPv4: 9, IPv6: 6 } as const;
-const ADDRESS_OFFSETS = {
-  IPv4: { source: 12, destination: 16 },
-  IPv6: { source: 8, destination: 24 },
-} as const;
-const DESTINATION_PORT_OFFSET = 2;
-/** Of TCP. A connection begins with SYN and no other flag. */
-const TCP_FLAGS_OFFSET = 13;
-const SYN = 0x02;
-const ETHERTYPE = { IPv4: [0x08, 0x00], IPv6: [0x86, 0xdd] } as const;
 const INTERFACE_NAME_BYTES = 16;
 /** All registers together. */
-const LONGEST = 64;
-/** NF_CT_STATE_BIT(IP_CT_NEW) and NF_CT_STATE_UNTRACKED_BIT */
-const STATE_NEW = 8;
+const MAX_BYTES = 64;
+const ETHERTYPE = { IPv4: [0x08, 0x00], IPv6: [0x86, 0xdd] } as const;
+/** IPS_SRC_NAT and IPS_DST_NAT */
+const STATUS = { SNAT: 0x10, DNAT: 0x20 } as const;
+/** NF_CT_STATE_UNTRACKED_BIT; the other bits are those of iptables. */
 const STATE_UNTRACKED = 64;
-/** IPS_SRC_NAT */
-const CT_STATUS_SNAT = 0x10;
-/** Of linux/rtnetlink.h */
-const FIB_TYPE_UNICAST = 1;
-const FIB_TYPE_BROADCAST = 3;
-const FIB_TYPE_MULTICAST = 5;
+const STATE_BITS = 0xf;
+const UNICAST = 1;
 
-export function payloadBytes(
-  { base, offset, bytes: length }: ExpressionOf<'payload'>,
-  { way }: PacketFacts,
+export function loadedBytes(
+  expression: Load,
+  state: PacketState,
+  context: WalkContext,
 ): Uint8Array | undefined {
-  if (base === 'link' || length > LONGEST) return undefined;
-  const parts = base === 'network' ? networkParts(way) : transportParts(way);
+  switch (expression.kind) {
+    case 'payload':
+      return payloadBytes(expression, state);
+    case 'meta':
+      return metaBytes(expression, state, context);
+    case 'ct':
+      return conntrackBytes(expression, state);
+    case 'fib': {
+      const [side, ...others] = expression.of;
+      if (expression.result !== 'type' || others.length > 0) return undefined;
+      if (side !== 'saddr' && side !== 'daddr') return undefined;
+      const ip = side === 'saddr' ? state.source : state.destination;
+      return hostU32(addressType(ip, context.isLocal) ?? UNICAST);
+    }
+  }
+}
+
+function payloadBytes(
+  { base, offset, bytes: length }: ExpressionOf<'payload'>,
+  state: PacketState,
+): Uint8Array | undefined {
+  if (base === 'link' || length > MAX_BYTES) return undefined;
+  const parts = base === 'network' ? networkParts(state) : transportParts(state);
   const result = new Uint8Array(length);
   for (let index = 0; index < length; ) {
     const part = parts.find(({ at, value }) => at <= offset + index && offset + index < at + value.length);
@@ -54,119 +59,89 @@ export function payloadBytes(
   return result;
 }
 
-/** A walk asks for a few addresses, hundreds of times. */
-const MOST_KEPT = 4096;
-const kept = new Map<Ip, Uint8Array>();
-
-function addressBytes(ip: Ip): Uint8Array {
-  let bytes = kept.get(ip);
-  if (bytes) return bytes;
-  if (kept.size >= MOST_KEPT) kept.clear();
-  bytes = ipBytes(ip);
-  kept.set(ip, bytes);
-  return bytes;
-}
-
 interface HeaderPart {
   readonly at: number;
   readonly value: Uint8Array;
 }
 
-function networkParts({ source, destination, protocol }: Way<unknown>): readonly HeaderPart[] {
-  const family = familyOfWay(destination);
-  const offsets = ADDRESS_OFFSETS[family];
+function networkParts({ source, destination, protocol }: PacketState): readonly HeaderPart[] {
+  const isIpv4 = familyOf(destination) === 'IPv4';
   return [
-    { at: PROTOCOL_OFFSET[family], value: Uint8Array.of(PROTOCOL_NUMBERS[protocol]) },
-    { at: offsets.source, value: addressBytes(source) },
-    { at: offsets.destination, value: addressBytes(destination) },
+    { at: isIpv4 ? 9 : 6, value: Uint8Array.of(PROTOCOL_NUMBERS[protocol]) },
+    { at: isIpv4 ? 12 : 8, value: addressBytes(source) },
+    { at: isIpv4 ? 16 : 24, value: addressBytes(destination) },
   ];
 }
 
-function transportParts({ port, protocol }: Way<unknown>): readonly HeaderPart[] {
-  return [
-    { at: DESTINATION_PORT_OFFSET, value: portBytes(port) },
-    ...(protocol === 'TCP' ? [{ at: TCP_FLAGS_OFFSET, value: Uint8Array.of(SYN) }] : []),
-  ];
+function transportParts({ port, protocol }: PacketState): readonly HeaderPart[] {
+  const flags = { at: 13, value: Uint8Array.of(SYN) };
+  return [{ at: 2, value: portBytes(port) }, ...(protocol === 'TCP' ? [flags] : [])];
 }
 
-function familyOfWay(ip: Ip): 'IPv4' | 'IPv6' {
-  return ip.includes(':') ? 'IPv6' : 'IPv4';
+/** A walk asks for a few addresses, hundreds of times. */
+const MAX_KEPT = 4096;
+const kept = new Map<Ip, Uint8Array>();
+
+function addressBytes(ip: Ip): Uint8Array {
+  let bytes = kept.get(ip);
+  if (bytes) return bytes;
+  if (kept.size >= MAX_KEPT) kept.clear();
+  bytes = ipBytes(ip);
+  kept.set(ip, bytes);
+  return bytes;
 }
 
-export function metaBytes({ key }: ExpressionOf<'meta'>, facts: PacketFacts): Uint8Array | undefined {
-  const { way } = facts;
-  const family = familyOfWay(way.destination);
+function metaBytes(
+  { key }: ExpressionOf<'meta'>,
+  state: PacketState,
+  context: WalkContext,
+): Uint8Array | undefined {
+  const family = familyOf(state.destination);
   switch (key) {
     case 'l4proto':
-      return Uint8Array.of(PROTOCOL_NUMBERS[way.protocol]);
+      return Uint8Array.of(PROTOCOL_NUMBERS[state.protocol]);
     case 'nfproto':
       return Uint8Array.of(FAMILY_NUMBERS[family]);
     case 'protocol':
       return Uint8Array.from(ETHERTYPE[family]);
     case 'mark':
-      return hostU32(way.mark);
+      return hostU32(state.mark);
     case 'iifname':
-      return inInterface(facts);
-    case 'oifname':
-      return outInterface(facts);
+      // Whether a forwarded packet still has one in postrouting depends on the kernel's version.
+      if (context.hasArrived && state.point === 'postrouting') return undefined;
+      return interfaceBytes(state.inInterface);
+    case 'oifname': {
+      const name = outInterface(state, context);
+      return name === undefined ? undefined : interfaceBytes(name);
+    }
     default:
       return undefined;
   }
 }
 
-/** Whether a forwarded packet still has one in postrouting depends on the kernel's version. */
-function inInterface({ way, hasArrived }: PacketFacts): Uint8Array | undefined {
-  return hasArrived && way.hook.endsWith(' postrouting') ? undefined : interfaceBytes(way.inInterface);
-}
-
-/** Before the routing there is none; afterwards it is known of what stays here. */
-function outInterface({ way, isLocal }: PacketFacts): Uint8Array | undefined {
-  if (/ (?:prerouting|input)$/.test(way.hook)) return interfaceBytes('');
-  return isLocal(way.destination) ? interfaceBytes('lo') : undefined;
-}
-
-export function conntrackBytes(
-  { key, direction }: ExpressionOf<'ct'>,
-  { way }: PacketFacts,
-): Uint8Array | undefined {
+function conntrackBytes({ key, direction }: ExpressionOf<'ct'>, state: PacketState): Uint8Array | undefined {
   const isOriginal = direction === undefined || direction === 'original';
+  const states = conntrackStates(state);
   switch (key) {
     case 'state':
-      return hostU32(way.isUntracked ? STATE_UNTRACKED : STATE_NEW);
+      return hostU32(states === CONNTRACK_STATES['UNTRACKED'] ? STATE_UNTRACKED : states & STATE_BITS);
     case 'status':
-      return hostU32((way.isRewritten ? CT_STATUS_DNAT : 0) | (way.masqueraded ? CT_STATUS_SNAT : 0));
+      return hostU32((state.isRewritten ? STATUS.DNAT : 0) | (state.masqueraded ? STATUS.SNAT : 0));
     case 'direction':
       return Uint8Array.of(0);
     case 'protocol':
-      return Uint8Array.of(PROTOCOL_NUMBERS[way.protocol]);
+      return Uint8Array.of(PROTOCOL_NUMBERS[state.protocol]);
     case 'ip saddr':
     case 'ip6 saddr':
-      return isOriginal ? addressBytes(way.original.source) : undefined;
+      return isOriginal ? addressBytes(state.original.source) : undefined;
     case 'ip daddr':
     case 'ip6 daddr':
-      return isOriginal ? addressBytes(way.original.destination) : undefined;
+      return isOriginal ? addressBytes(state.original.destination) : undefined;
     case 'proto-dst':
-      return isOriginal ? portBytes(way.original.port) : undefined;
+      return isOriginal ? portBytes(state.original.port) : undefined;
     default:
       return undefined;
   }
-}
-
-export function fibBytes(
-  { of, result }: ExpressionOf<'fib'>,
-  { way, isLocal }: PacketFacts,
-): Uint8Array | undefined {
-  const [side, ...others] = of;
-  if (result !== 'type' || others.length > 0 || (side !== 'saddr' && side !== 'daddr')) return undefined;
-  return hostU32(addressType(side === 'saddr' ? way.source : way.destination, isLocal));
-}
-
-export function addressType(ip: Ip, isLocal: (ip: Ip) => boolean): number {
-  if (isLoopback(ip) || isLocal(ip)) return FIB_TYPE_LOCAL;
-  if (ip === '255.255.255.255') return FIB_TYPE_BROADCAST;
-  const [first = 0] = addressBytes(ip);
-  const isMulticast = ip.includes(':') ? first === 0xff : first >= 224 && first < 240;
-  return isMulticast ? FIB_TYPE_MULTICAST : FIB_TYPE_UNICAST;
 }
 
 export function hostU32(value: number): Uint8Array {

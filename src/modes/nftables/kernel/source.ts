@@ -27,13 +27,6 @@ export interface WholeChain {
   readonly rules: readonly ListedRule[];
 }
 
-/** What a table's chains and sets are made of; elements are left out. */
-export interface TableContents {
-  /** By chain. */
-  readonly rules: ReadonlyMap<string, readonly ListedRule[]>;
-  readonly sets: readonly ListedSet[];
-}
-
 /** All of a table but the elements of its sets. */
 export interface WholeTable {
   readonly isDormant: boolean;
@@ -50,21 +43,18 @@ export interface NftSource {
   generation(): Promise<number | undefined>;
   /** Of the tables that are in force: those of this family, and those of `inet`. */
   chains(): Promise<readonly ListedChain[]>;
-  /** In the order of the chains; of one that is not there, none. */
-  rules(chains: readonly ChainPlace[]): Promise<readonly (readonly ListedRule[])[]>;
-  /** In the order of the places. */
-  sets(places: readonly SetPlace[]): Promise<readonly (ListedSet | undefined)[]>;
-  /** In the order of the keys. Of intervals, that which holds the key. */
-  elements(asked: readonly AskedElement[]): Promise<readonly (SetElement | undefined)[]>;
-  /** Of a table that is not there, nothing. */
-  contents(place: TablePlace): Promise<TableContents>;
+  /** Of a chain that is not there, none. */
+  rules(chain: ChainPlace): Promise<readonly ListedRule[]>;
+  set(place: SetPlace): Promise<ListedSet | undefined>;
+  /** Of intervals, that which holds the key. */
+  element(asked: AskedElement): Promise<SetElement | undefined>;
   /** `undefined`: there is no such table. */
   table(place: TablePlace): Promise<WholeTable | undefined>;
   /** All elements of a set that is there. */
   allElements(place: SetPlace): Promise<readonly SetElement[]>;
 }
 
-/** `ip junction` */
+/** `ip junction-a` */
 export function tableName({ family, table }: TablePlace): string {
   return `${family} ${table}`;
 }

@@ -5,7 +5,14 @@ import { protocolByte } from '../../../netlink/inet.ts';
 import { decodeText } from '../../../netlink/kinds.ts';
 import { wordsOf } from '../../../netlink/nftables/expressions.ts';
 import type { NftVerdict } from '../../../netlink/nftables/expressions.ts';
-import type { FoundElement } from './machine.ts';
+import type { SetElement } from '../../../netlink/nftables/elements.ts';
+import type { ListedSet } from './source.ts';
+
+/** An element that a lookup found. */
+export interface FoundElement {
+  readonly set: ListedSet;
+  readonly element: SetElement;
+}
 
 export type ValueType =
   | 'address'

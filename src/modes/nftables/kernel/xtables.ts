@@ -1,177 +1,177 @@
 /**
- * Matches and targets of iptables in rules of nf_tables, as `iptables-nft` writes them: those that decide most often. What
- * is not here is not evaluated.
+ * Matches and targets of iptables in rules of nf_tables, as `iptables-nft` writes them in tables that `nft` writes to as
+ * well: those that decide most often. Structures are those of linux/netfilter/xt_*.h; what is not here is not evaluated.
  */
 import { LITTLE_ENDIAN, viewOf } from '../../../netlink/codec.ts';
 import { decodeIp } from '../../../netlink/inet.ts';
 import type { Expression } from '../../../netlink/nftables/expressions.ts';
 import {
-  ADDRTYPE_INVERT_DESTINATION,
-  ADDRTYPE_INVERT_SOURCE,
-  CONNTRACK_STATE,
-  CONNTRACK_STATES,
-  NF_NAT_RANGE_MAP_IPS,
-  NF_NAT_RANGE_PROTO_SPECIFIED,
-  XT_MATCHES,
-  XT_TARGETS,
-} from '../../../netlink/xtables.ts';
-import type { Effect } from './machine.ts';
-import { addressType, type PacketFacts } from './packetBytes.ts';
+  conntrackStates,
+  hasAddressType,
+  hasTcpFlags,
+  includesEveryPort,
+  includesPort,
+  type MatchAnswer,
+  negated,
+  allOf,
+  type PortRange,
+} from '../../matches.ts';
+import type { PacketState, WalkContext } from '../../kernelRules.ts';
+import { type Effect, MISMATCH, UNKNOWN } from './effect.ts';
 
-type XtMatch = Extract<Expression, { readonly kind: 'xt match' }>;
-type XtTarget = Extract<Expression, { readonly kind: 'xt target' }>;
+/** The structure of a match or a target: numbers in the machine's byte order. */
+class Structure {
+  readonly revision: number;
+  readonly bytes: Uint8Array;
+  readonly #view: DataView;
 
-const MISMATCH: Effect = { kind: 'mismatch' };
-const UNKNOWN: Effect = { kind: 'unknown' };
+  constructor({ revision, info }: { readonly revision: number; readonly info: Uint8Array }) {
+    this.revision = revision;
+    this.bytes = info;
+    this.#view = viewOf(info);
+  }
+
+  isOf(revision: number, length: number): boolean {
+    return this.revision === revision && this.bytes.length >= length;
+  }
+
+  u8(at: number): number {
+    return this.#view.getUint8(at);
+  }
+
+  u16(at: number): number {
+    return this.#view.getUint16(at, LITTLE_ENDIAN);
+  }
+
+  u32(at: number): number {
+    return this.#view.getUint32(at, LITTLE_ENDIAN);
+  }
+
+  ports(at: number): PortRange {
+    return [this.u16(at), this.u16(at + 2)];
+  }
+}
+
+type Match = (info: Structure, state: PacketState, context: WalkContext) => MatchAnswer;
+
+const MATCHES: Readonly<Record<string, readonly [leastBytes: number, match: Match]>> = {
+  comment: [0, () => true],
+  state: [4, (info, state) => (info.u32(0) & conntrackStates(state)) !== 0],
+  conntrack: [152, conntrack],
+  addrtype: [8, addressTypes],
+  mark: [9, mark],
+  multiport: [48, multiport],
+  tcp: [12, tcp],
+  udp: [9, (info, state) => hasPorts(info, state, info.u8(8))],
+};
 
 /** `undefined`: it matches. */
-export function matchOfIptables({ name, revision, info }: XtMatch, facts: PacketFacts): Effect {
-  const isMatch = MATCHES.get(name)?.(info, facts, revision);
-  if (isMatch === undefined) return UNKNOWN;
-  return isMatch ? undefined : MISMATCH;
+export function matchOfIptables(
+  expression: Extract<Expression, { readonly kind: 'xt match' }>,
+  state: PacketState,
+  context: WalkContext,
+): Effect {
+  const [leastBytes = 0, match] = MATCHES[expression.name] ?? [];
+  if (!match || expression.info.length < leastBytes) return UNKNOWN;
+  const answer = match(new Structure(expression), state, context);
+  if (answer === undefined) return UNKNOWN;
+  return answer ? undefined : MISMATCH;
 }
 
-/** `undefined`: it is not known, or the structure is another one than is expected. */
-type Evaluate = (info: Uint8Array, facts: PacketFacts, revision: number) => boolean | undefined;
+/** XT_CONNTRACK_STATE */
+const ASKS_STATE = 1;
 
-const ANY_PORT = 0xffff;
-
-const MATCHES: ReadonlyMap<string, Evaluate> = new Map<string, Evaluate>([
-  ['comment', () => true],
-  ['state', state],
-  ['conntrack', conntrack],
-  ['addrtype', addressTypes],
-  ['mark', mark],
-  ['multiport', multiport],
-  ['tcp', tcp],
-  ['udp', udp],
-]);
-
-/** struct xt_state_info */
-function state(info: Uint8Array, facts: PacketFacts): boolean | undefined {
-  return info.length < 4 ? undefined : hasState(viewOf(info).getUint32(0, LITTLE_ENDIAN), facts);
+/** struct xt_conntrack_mtinfo3: only what is about the state. */
+function conntrack(info: Structure, state: PacketState): MatchAnswer {
+  if (info.revision < 2 || info.u16(146) !== ASKS_STATE) return undefined;
+  return negated((info.u16(150) & conntrackStates(state)) !== 0, (info.u16(148) & ASKS_STATE) !== 0);
 }
 
-function hasState(mask: number, { way }: PacketFacts): boolean {
-  const { NEW, SNAT, DNAT } = CONNTRACK_STATES;
-  return (mask & (NEW | (way.isRewritten ? DNAT : 0) | (way.masqueraded ? SNAT : 0))) !== 0;
+const INVERT_SOURCE = 1;
+const INVERT_DESTINATION = 2;
+
+function addressTypes(info: Structure, state: PacketState, context: WalkContext): MatchAnswer {
+  if (info.revision !== 1) return undefined;
+  const flags = info.u32(4);
+  if ((flags & ~(INVERT_SOURCE | INVERT_DESTINATION)) !== 0) return undefined;
+  const answer = (at: number, ip: PacketState['source'], invert: number): MatchAnswer => {
+    const types = info.u16(at);
+    return types === 0 || negated(hasAddressType(types, ip, context), (flags & invert) !== 0);
+  };
+  return allOf([answer(0, state.source, INVERT_SOURCE), answer(2, state.destination, INVERT_DESTINATION)]);
 }
 
-/** struct xt_conntrack_mtinfo2 and 3: only what is about the state. */
-function conntrack(info: Uint8Array, facts: PacketFacts, revision: number): boolean | undefined {
-  const fields = revision < 2 ? undefined : XT_MATCHES.conntrack.read(info);
-  if (fields?.asked !== CONNTRACK_STATE) return undefined;
-  return hasState(fields.states, facts) !== ((fields.invert & CONNTRACK_STATE) !== 0);
+function mark(info: Structure, state: PacketState): MatchAnswer {
+  if (info.revision !== 1) return undefined;
+  return negated((state.mark & info.u32(4)) >>> 0 === info.u32(0), info.u8(8) !== 0);
 }
 
-function addressTypes(
-  info: Uint8Array,
-  { way, isLocal }: PacketFacts,
-  revision: number,
-): boolean | undefined {
-  const fields = revision === XT_MATCHES.addrtype.revision ? XT_MATCHES.addrtype.read(info) : undefined;
-  if (!fields || (fields.flags & ~(ADDRTYPE_INVERT_SOURCE | ADDRTYPE_INVERT_DESTINATION)) !== 0)
-    return undefined;
-  const isOf = (types: number, ip: typeof way.source, invert: number): boolean =>
-    types === 0 || ((types & (1 << addressType(ip, isLocal))) !== 0) !== ((fields.flags & invert) !== 0);
-  return (
-    isOf(fields.source, way.source, ADDRTYPE_INVERT_SOURCE) &&
-    isOf(fields.destination, way.destination, ADDRTYPE_INVERT_DESTINATION)
-  );
-}
-
-function mark(info: Uint8Array, { way }: PacketFacts, revision: number): boolean | undefined {
-  const fields = revision === XT_MATCHES.mark.revision ? XT_MATCHES.mark.read(info) : undefined;
-  return fields && ((way.mark & fields.mask) >>> 0 === fields.mark) !== (fields.isInverted !== 0);
-}
-
-const MOST_PORTS = 15;
+const MAX_PORTS = 15;
 const TO_DESTINATION = 1;
 
 /** struct xt_multiport_v1 */
-function multiport(info: Uint8Array, { way }: PacketFacts, revision: number): boolean | undefined {
-  if (revision !== 1 || info.length < 48) return undefined;
-  const view = viewOf(info);
-  const count = view.getUint8(1);
-  if (view.getUint8(0) !== TO_DESTINATION || count > MOST_PORTS) return undefined;
-  const portAt = (index: number): number => view.getUint16(2 + 2 * index, LITTLE_ENDIAN);
-  let isMatch = false;
+function multiport(info: Structure, { port }: PacketState): MatchAnswer {
+  const count = info.u8(1);
+  if (info.revision !== 1 || info.u8(0) !== TO_DESTINATION || count > MAX_PORTS) return undefined;
+  const ranges: PortRange[] = [];
   for (let index = 0; index < count; index++) {
-    const first = portAt(index);
-    const isRange = view.getUint8(2 + 2 * MOST_PORTS + index) !== 0;
-    const last = isRange && index + 1 < count ? portAt(++index) : first;
-    isMatch ||= way.port >= first && way.port <= last;
+    const first = info.u16(2 + 2 * index);
+    const isRange = info.u8(2 + 2 * MAX_PORTS + index) !== 0;
+    ranges.push([first, isRange && index + 1 < count ? info.u16(2 + 2 * ++index) : first]);
   }
-  return isMatch !== (view.getUint8(47) !== 0);
+  return negated(includesPort(ranges, port), info.u8(47) !== 0);
 }
 
 const INVERT_PORT = 2;
 const INVERT_FLAGS = 4;
-const SYN = 0x02;
 
-interface Ports {
-  readonly sourcePort: number;
-  readonly lastSourcePort: number;
-  readonly port: number;
-  readonly lastPort: number;
-  readonly invert: number;
+/** struct xt_tcp and xt_udp begin with the ports of the client, and those that are dialled. */
+function hasPorts(info: Structure, { port }: PacketState, invert: number): MatchAnswer {
+  const dialled = negated(includesPort([info.ports(4)], port), (invert & INVERT_PORT) !== 0);
+  return allOf([dialled, includesEveryPort([info.ports(0)])]);
 }
 
-/** The client's own is not known. */
-function hasPorts(
-  { sourcePort, lastSourcePort, port, lastPort, invert }: Ports,
-  { way }: PacketFacts,
-): boolean | undefined {
-  const isThere = way.port >= port && way.port <= lastPort;
-  if (isThere === ((invert & INVERT_PORT) !== 0)) return false;
-  return sourcePort === 0 && lastSourcePort === ANY_PORT ? true : undefined;
-}
-
-function udp(info: Uint8Array, facts: PacketFacts): boolean | undefined {
-  const fields = XT_MATCHES.udp.read(info);
-  return fields && hasPorts(fields, facts);
-}
-
-function tcp(info: Uint8Array, facts: PacketFacts): boolean | undefined {
-  const fields = XT_MATCHES.tcp.read(info);
-  if (!fields) return undefined;
-  const hasFlags = (SYN & fields.flagMask) === fields.flags;
-  if (hasFlags === ((fields.invert & INVERT_FLAGS) !== 0)) return false;
-  const isMatch = hasPorts(fields, facts);
-  return isMatch && fields.option !== 0 ? undefined : isMatch;
+function tcp(info: Structure, state: PacketState): MatchAnswer {
+  const invert = info.u8(11);
+  const flags = negated(hasTcpFlags(state, info.u8(9), info.u8(10)), (invert & INVERT_FLAGS) !== 0);
+  return allOf([flags, hasPorts(info, state, invert), info.u8(8) === 0 ? true : undefined]);
 }
 
 /** What only looks at a packet, or changes something that no verdict depends on. */
 const HARMLESS: ReadonlySet<string> = new Set(['LOG', 'NFLOG', 'TCPMSS', 'CHECKSUM', 'AUDIT']);
 
-export function targetOfIptables({ name, revision, info }: XtTarget, { way }: PacketFacts): Effect {
-  if (HARMLESS.has(name)) return undefined;
-  switch (name) {
+export function targetOfIptables(
+  expression: Extract<Expression, { readonly kind: 'xt target' }>,
+  state: PacketState,
+): Effect {
+  const info = new Structure(expression);
+  if (HARMLESS.has(expression.name)) return undefined;
+  switch (expression.name) {
     case 'REJECT':
       return { kind: 'verdict', verdict: { kind: 'reject' } };
     case 'MASQUERADE':
     case 'SNAT':
       return { kind: 'verdict', verdict: { kind: 'masquerade' } };
-    case 'MARK': {
-      const fields = revision === XT_TARGETS.MARK.revision ? XT_TARGETS.MARK.read(info) : undefined;
-      return fields ? { kind: 'mark', mark: ((way.mark & ~fields.mask) ^ fields.mark) >>> 0 } : UNKNOWN;
-    }
+    case 'MARK':
+      if (!info.isOf(2, 8)) return UNKNOWN;
+      return { kind: 'mark', mark: ((state.mark & ~info.u32(4)) ^ info.u32(0)) >>> 0 };
     case 'DNAT':
-      return revision === XT_TARGETS.DNAT.revision ? destination(info, way) : UNKNOWN;
+      return info.isOf(2, 40) ? destination(info, state) : UNKNOWN;
     default:
       return UNKNOWN;
   }
 }
 
-/** Where it is one address and at most one port. */
-function destination(info: Uint8Array, way: PacketFacts['way']): Effect {
-  const fields = XT_TARGETS.DNAT.read(info);
-  if (!fields) return UNKNOWN;
-  const bytes = way.destination.includes(':') ? 16 : 4;
-  const [first, last] = [fields.first.subarray(0, bytes), fields.last.subarray(0, bytes)];
-  const hasPort = (fields.flags & NF_NAT_RANGE_PROTO_SPECIFIED) !== 0;
-  const isRange = Buffer.compare(first, last) !== 0 || (hasPort && fields.port !== fields.lastPort);
-  if (isRange) return UNKNOWN;
-  const ip = (fields.flags & NF_NAT_RANGE_MAP_IPS) === 0 ? way.destination : decodeIp(first);
-  return { kind: 'verdict', verdict: { kind: 'dnat', ip, port: hasPort ? fields.port : way.port } };
+const MAP_ADDRESS = 1;
+const MAP_PORT = 2;
+
+/** struct nf_nat_range2, where it is one address and at most one port. */
+function destination(info: Structure, state: PacketState): Effect {
+  const bytes = state.destination.includes(':') ? 16 : 4;
+  const [first, last] = [4, 20].map((at) => info.bytes.subarray(at, at + bytes));
+  const [port = 0, lastPort] = [36, 38].map((at) => viewOf(info.bytes).getUint16(at));
+  const hasPort = (info.u32(0) & MAP_PORT) !== 0;
+  if (!first || !last || Buffer.compare(first, last) !== 0 || (hasPort && port !== lastPort)) return UNKNOWN;
+  const ip = (info.u32(0) & MAP_ADDRESS) === 0 ? state.destination : decodeIp(first);
+  return { kind: 'verdict', verdict: { kind: 'dnat', ip, port: hasPort ? port : state.port } };
 }

@@ -1,17 +1,19 @@
 /** Chains as iptables lists them: what a packet may match is found, whatever stands in comments. */
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ListReader, TableReader } from '../../../../src/modes/iptables/rules/listing.ts';
-import { parseSave } from '../../../../src/modes/iptables/rules/parse.ts';
-import { type WalkedTables, walkTables } from '../../../../src/modes/iptables/rules/walk.ts';
-import { walkIptables } from './textWalk.ts';
-import type { WalkResult } from '../../../../src/modes/walk.ts';
-import { runToEnd } from '../../../../src/time/timeSlice.ts';
-import { ip } from './rules.ts';
+import { type Chain, ChainReader } from '../../../src/modes/iptables/chains.ts';
+import { parseSave } from '../../../src/modes/iptables/rules/parse.ts';
+import { IptablesRules } from '../../../src/modes/iptables/walk.ts';
+import { walkIptables } from './rules/textWalk.ts';
+import { walkPacket } from '../../../src/modes/walk.ts';
+import type { WalkResult } from '../../../src/modes/kernelRules.ts';
+import type { Packet } from '../../../src/plan/decide.ts';
+import { runToEnd } from '../../../src/time/timeSlice.ts';
+import { ip } from './rules/rules.ts';
 
 const HOST = { addresses: [ip('192.0.2.1')] };
 
-function texts({ outcomes }: WalkResult<string>): readonly string[] {
+function texts({ outcomes }: WalkResult): readonly string[] {
   return outcomes.flatMap(({ kind, path }) => [kind, ...path.map(({ ruleIndex }) => String(ruleIndex))]);
 }
 
@@ -57,17 +59,12 @@ describe('only rules that may match are parsed, and none of those is missed', ()
         };
         const saved = `*mangle\n:PREROUTING ACCEPT [0:0]\n${rules.map((each) => `[1:2] -A PREROUTING ${each}\n`).join('')}COMMIT\n`;
         const expected = texts(walkIptables(parseSave(saved), packet, HOST));
-        const table = new TableReader();
-        table.take(saved);
-        const list = new ListReader();
-        list.take('-P PREROUTING ACCEPT -c 0 0\n');
-        for (const each of rules) list.take(`-A PREROUTING ${withCounters(each)}\n`);
-        for (const { chains } of [table, list]) {
-          const tables: WalkedTables = {
-            base: (name, chain) => (name === 'mangle' ? chains.get(chain) : undefined),
-            rules: (_, chain, way) => chains.get(chain)?.rulesFor(way.destination, way.port),
-          };
-          const walked = runToEnd(walkTables(tables, packet, HOST));
+        const list = [
+          '-P PREROUTING ACCEPT -c 0 0',
+          ...rules.map((each) => `-A PREROUTING ${withCounters(each)}`),
+        ];
+        for (const text of [saved, `${list.join('\n')}\n`]) {
+          const walked = walkText('mangle', text, packet);
           expect(texts(walked)).toEqual(expected);
           for (const { path } of walked.outcomes)
             for (const { text, packets } of path) {
@@ -86,46 +83,44 @@ function withCounters(rule: string): string {
   return at < 0 ? `${rule} -c 1 2` : `${rule.slice(0, at)} -c 1 2${rule.slice(at)}`;
 }
 
+function read(table: string, text: string): ReadonlyMap<string, Chain> {
+  const reader = new ChainReader(table);
+  reader.take(text);
+  return reader.chains;
+}
+
+function walkText(table: string, text: string, packet: Packet): WalkResult {
+  const chains = read(table, text);
+  const rules = new IptablesRules({ tables: new Set([table]), read: () => chains });
+  return runToEnd(walkPacket(rules, packet, HOST));
+}
+
 test('text may arrive in any pieces', () => {
   const saved =
     '*nat\n:A - [0:0]\n:INPUT DROP [5:6]\n[1:2] -A A -d fd00::1/128 -p tcp -j B\n[3:4] -A A\nCOMMIT\n';
   fc.assert(
     fc.property(fc.array(fc.nat(saved.length), { maxLength: 6 }), (cuts) => {
-      const reader = new TableReader();
+      const reader = new ChainReader('nat');
       const places = [0, ...cuts.sort((a, b) => a - b), saved.length];
       for (const [index, from] of places.entries()) reader.take(saved.slice(from, places[index + 1] ?? from));
       expect([...reader.chains.keys()]).toEqual(['A', 'INPUT']);
       expect(reader.chains.get('INPUT')).toMatchObject({ policy: 'DROP', policyPackets: 5 });
-      const rules = reader.chains.get('A')?.rulesFor(ip('fd00::1'), 80);
-      expect(rules?.map(({ text, counters }) => [text, counters?.packets])).toEqual([
+      const rules = reader.chains.get('A')?.rulesFor(ip('fd00::1'));
+      expect(rules?.map((rule) => [rule.print(), rule.packets])).toEqual([
         ['-d fd00::1/128 -p tcp -j B', 1],
         ['', 3],
       ]);
-      expect(reader.chains.get('A')?.rulesFor(ip('fd00::2'), 80)).toHaveLength(1);
+      expect(reader.chains.get('A')?.rulesFor(ip('fd00::2'))).toHaveLength(1);
     }),
   );
 });
 
-test('a table that grew too large keeps what is asked for', () => {
-  const reader = new TableReader();
-  reader.take('*nat\n:A - [0:0]\n:B - [0:0]\n[0:0] -A A -j B\n');
-  reader.keepOnly((chain) => chain === 'B');
-  reader.take('[0:0] -A A -j B\n[0:0] -A B -j RETURN\n:C - [0:0]\n[0:0] -A C -j B\nCOMMIT\n');
-  expect([...reader.chains].map(([name, { length }]) => [name, length])).toEqual([['B', 1]]);
-});
-
 test('what is no rule is noted when a packet comes to it', () => {
-  const reader = new ListReader();
-  reader.take('-P FORWARD ACCEPT -c 0 0\n-A FORWARD -m tcp --dport "open\n-A FORWARD -j DROP -j ACCEPT\n');
-  const steps = walkTables(
-    {
-      base: (table, chain) => (table === 'filter' ? reader.chains.get(chain) : undefined),
-      rules: (_, chain, way) => reader.chains.get(chain)?.rulesFor(way.destination, way.port),
-    },
+  const { notes } = walkText(
+    'filter',
+    '-P FORWARD ACCEPT -c 0 0\n-A FORWARD -m tcp --dport "open\n-A FORWARD -j DROP -j ACCEPT\n',
     { source: ip('10.0.0.1'), destination: ip('10.0.0.2'), protocol: 'TCP', port: 80, inInterface: 'eth0' },
-    HOST,
   );
-  const { notes } = runToEnd(steps);
   expect(notes).toHaveLength(2);
   expect(notes.every((note) => note.startsWith('not evaluated'))).toBe(true);
 });
