@@ -1,11 +1,10 @@
 /** Prints the time of each generation of nf_tables in this network namespace, until it is ended. */
 import { decodeMessages } from '../../src/netlink/codec.ts';
 import { NEW_GENERATION, NFNLGRP_NFTABLES } from '../../src/netlink/nftables/message.ts';
-import { KernelPort, poll } from '../../src/netlink/port.ts';
-import { NETLINK_NETFILTER } from '../../src/netlink/socket.ts';
+import { NETLINK_NETFILTER, NetlinkSocket, poll } from '../../src/netlink/socket.ts';
 import { monotonicMs } from '../nftables/messages.ts';
 
-const port = KernelPort.open(NETLINK_NETFILTER);
+const port = NetlinkSocket.open(NETLINK_NETFILTER);
 port.join(NFNLGRP_NFTABLES);
 process.stdout.write('ready\n');
 for (;;) {

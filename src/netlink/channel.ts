@@ -1,29 +1,30 @@
 /**
- * One protocol's way to the kernel: messages are written, sent and read here. Long work is cut into pieces, between which
- * this thread does other things.
+ * Requests, changes and transactions of one netlink protocol: messages are written, sent and read here. Long work is cut
+ * into pieces, between which other work has its turn.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { JunctionError } from '../errors.ts';
-import { type Change, type ChangeOutcome, changeJob } from './batch.ts';
 import { type Message, MessageWriter, NLM_F_DUMP, decodeMessages, malformedMessage } from './codec.ts';
-import { exchange } from './exchange.ts';
 import { type ChainsReply, type RulesReply, chainsJob, digestJob } from './nftables/digestJob.ts';
 import type { ElementList } from './nftables/elementList.ts';
 import type { CommitReply, NetlinkTransaction } from './nftables/transaction.ts';
-import { type DatagramPort, KernelPort } from './port.ts';
 import { reducerOf } from './reduction.ts';
 import {
+  type Change,
+  type ChangeOutcome,
   type Job,
+  type NetlinkEnd,
   type NetlinkRefusal,
   type NetlinkReply,
   type NetlinkRequest,
-  type NetlinkEnd,
-  type NetlinkSocket,
   ReplyReader,
   Sequence,
+  changeJob,
+  exchange,
   requestJob,
   writeRequest,
-} from './socket.ts';
+} from './request.ts';
+import { type DatagramSocket, NetlinkSocket } from './socket.ts';
 import {
   type ChainQuestionList,
   type ComparedChain,
@@ -86,7 +87,7 @@ export type DumpReply = { readonly kind: 'answered'; readonly messages: readonly
 export type Purpose = 'commit' | 'request' | 'dump';
 
 /** Gives sockets to one user at a time, in the order in which they ask. */
-type Use = <T>(purpose: Purpose, work: (port: DatagramPort) => Promise<T>) => Promise<T>;
+type Use = <T>(purpose: Purpose, work: (socket: DatagramSocket) => Promise<T>) => Promise<T>;
 
 /** Writing so many changes or requests takes a few milliseconds. */
 const CHANGES_PER_PIECE = 512;
@@ -142,7 +143,7 @@ export class JobChannel implements RulesChannel {
 
   async compareChains(questions: ChainQuestionList): Promise<readonly ComparedChain[]> {
     const asked = questions.finish(this.#sequence);
-    return readCompared(await this.#use('dump', (port) => compareChains(port, asked)));
+    return readCompared(await this.#use('dump', (socket) => compareChains(socket, asked)));
   }
 
   listChains(request: NetlinkRequest): Promise<ChainsReply> {
@@ -155,7 +156,7 @@ export class JobChannel implements RulesChannel {
       elements: elements.finish().slice(),
     }));
     if (lookups.length === 0) return [];
-    return readDiffering(await this.#use('dump', (port) => lookUpAll(port, lookups)));
+    return readDiffering(await this.#use('dump', (socket) => lookUpAll(socket, lookups)));
   }
 
   async scan(
@@ -165,8 +166,8 @@ export class JobChannel implements RulesChannel {
   ): Promise<ScanEnd> {
     const reader = new ReplyReader();
     const bytes = this.#write(asDump(request));
-    const examined = await this.#use('dump', (port) =>
-      scanTable(port, bytes, filter, (part) => {
+    const examined = await this.#use('dump', (socket) =>
+      scanTable(socket, bytes, filter, (part) => {
         for (const message of decodeMessages(part)) reader.take(message);
         const messages = reader.messages.splice(0);
         if (messages.length > 0) take(messages);
@@ -201,9 +202,9 @@ export class JobChannel implements RulesChannel {
   async #do<Result>(purpose: Purpose, job: Job<Result>): Promise<Result> {
     const { bytes, exchanges, take, reduced, result } = job;
     if (exchanges.length === 0) return result();
-    return this.#use(purpose, async (port) => {
+    return this.#use(purpose, async (socket) => {
       const reducer = reduced && reducerOf(reduced.by);
-      for await (const datagram of exchange(port, bytes, exchanges))
+      for await (const datagram of exchange(socket, bytes, exchanges))
         if (reducer) reducer.add(datagram);
         else take(decodeMessages(datagram));
       if (reducer) reduced.take(reducer.finish());
@@ -217,13 +218,9 @@ function asDump(request: NetlinkRequest): NetlinkRequest {
 }
 
 /** For tests and small tools, which have one socket for everything. */
-export function directChannel({ port, sequence }: Pick<NetlinkSocket, 'port' | 'sequence'>): RulesChannel {
-  return channelTo(port, sequence);
-}
-
-export function channelTo(port: DatagramPort, sequence = new Sequence()): RulesChannel {
+export function directChannel(socket: DatagramSocket, sequence = new Sequence()): RulesChannel {
   const turns = new Turns();
-  return new JobChannel((_, work) => turns.take(() => work(port)), sequence);
+  return new JobChannel((_, work) => turns.take(() => work(socket)), sequence);
 }
 
 /** One after the other. */
@@ -242,11 +239,11 @@ export async function withChannel<T>(
   protocol: number,
   use: (channel: RulesChannel) => Promise<T>,
 ): Promise<T> {
-  const port = KernelPort.open(protocol);
+  const socket = NetlinkSocket.open(protocol);
   try {
-    return await use(channelTo(port));
+    return await use(directChannel(socket));
   } finally {
-    port.close();
+    socket.close();
   }
 }
 

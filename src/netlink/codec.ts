@@ -215,6 +215,11 @@ export function decodeMessages(bytes: Uint8Array): readonly Message[] {
   return messages;
 }
 
+/** The type of an acknowledgement, a refusal, or the end of a dump. */
+export function isEnd(type: number): boolean {
+  return type === NLMSG_ERROR || type === NLMSG_DONE;
+}
+
 /** The errno in an acknowledgement, positive; 0 is success. */
 export function decodeErrno(payload: Uint8Array): number {
   if (payload.length < 4) throw malformedMessage(`an error message of ${payload.length} bytes`);

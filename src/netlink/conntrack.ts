@@ -8,13 +8,12 @@
 import { constants } from 'node:os';
 import { type Family, type Ip, parseBytes } from '../model/ip.ts';
 import { AttributeTable, findAttribute, optional } from './attributes.ts';
-import type { Change, ChangeOutcome } from './batch.ts';
+import type { Change, ChangeOutcome, NetlinkEnd, NetlinkRequest } from './request.ts';
 import type { TransactionChannel } from './channel.ts';
-import { ATTRIBUTE_HEADER_BYTES, LITTLE_ENDIAN, NLM_F_DUMP, malformedMessage, viewOf } from './codec.ts';
-import { type TransportProtocol, addressFamily, decodeIp, protocolByte } from './inet.ts';
+import { ATTRIBUTE_HEADER_BYTES, LITTLE_ENDIAN, malformedMessage, NLM_F_DUMP, viewOf } from './codec.ts';
+import { addressFamily, decodeIp, protocolByte, type TransportProtocol } from './inet.ts';
 import { bytes, bytesAt, u16be, u32, u32be } from './kinds.ts';
-import { NFGENMSG_BYTES, NFNL_SUBSYS_CTNETLINK, nfnlRequest } from './nfnetlink.ts';
-import type { NetlinkEnd, NetlinkRequest } from './socket.ts';
+import { NFGENMSG_BYTES, NFNL_SUBSYS_CTNETLINK, nfnlRequest } from './generic.ts';
 
 const IPCTNL_MSG_CT_GET = 1;
 const IPCTNL_MSG_CT_DELETE = 2;

@@ -7,20 +7,19 @@
 import { constants } from 'node:os';
 import { type Cidr, type Family, type Ip, parseCidr, prefixOf } from '../model/ip.ts';
 import { errnoName } from '../system/libc.ts';
-import { AttributeTable, type ValueOf, constant, list, optional, required } from './attributes.ts';
-import { type Change, NOTHING } from './batch.ts';
+import { AttributeTable, constant, list, optional, required, type ValueOf } from './attributes.ts';
+import { type Change, type NetlinkReply, type NetlinkRequest, NOTHING } from './request.ts';
 import {
+  malformedMessage,
   type Message,
   type MessageWriter,
   NLM_F_CREATE,
   NLM_F_EXCL,
-  malformedMessage,
   viewOf,
 } from './codec.ts';
 import { address, addressFamily, protocolByte } from './inet.ts';
 import { type AttributeKind, bytes, text, u16be, u32be, u8 } from './kinds.ts';
-import { NFGENMSG_BYTES, NFNL_SUBSYS_IPSET, NFPROTO_UNSPEC, nfnlRequest } from './nfnetlink.ts';
-import type { NetlinkReply, NetlinkRequest } from './socket.ts';
+import { NFGENMSG_BYTES, NFNL_SUBSYS_IPSET, nfnlRequest, NFPROTO_UNSPEC } from './generic.ts';
 
 /** NLA_F_NET_BYTEORDER: ipset insists on hearing that a number or an address is big endian. */
 const NET = 0x4000;

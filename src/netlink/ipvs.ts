@@ -1,13 +1,12 @@
 /** IPVS: virtual servers, their real servers, and its time-outs. Numbers from linux/ip_vs.h. */
 import { constants } from 'node:os';
 import { type Family, type Ip, familyOf } from '../model/ip.ts';
-import { AttributeTable, type ValueOf, optional, required } from './attributes.ts';
-import { type Change, EXISTS, NOTHING } from './batch.ts';
-import { LITTLE_ENDIAN, type MessageWriter, malformedMessage, viewOf } from './codec.ts';
-import { GENLMSGHDR_BYTES, genericRequest } from './genetlink.ts';
-import { FAMILY_NUMBERS, PROTOCOL_NUMBERS, type TransportProtocol, decodeIp, writeIp } from './inet.ts';
+import { AttributeTable, optional, required, type ValueOf } from './attributes.ts';
+import { type Change, EXISTS, type NetlinkRequest, NOTHING } from './request.ts';
+import { LITTLE_ENDIAN, malformedMessage, type MessageWriter, viewOf } from './codec.ts';
+import { genericRequest, GENLMSGHDR_BYTES } from './generic.ts';
+import { decodeIp, FAMILY_NUMBERS, PROTOCOL_NUMBERS, type TransportProtocol, writeIp } from './inet.ts';
 import { type AttributeKind, bytes, count64, text, u16, u16be, u32, u32be, words } from './kinds.ts';
-import type { NetlinkRequest } from './socket.ts';
 
 const COMMANDS = {
   newService: 1,

@@ -6,8 +6,9 @@ import { constants } from 'node:os';
 import { AttributeTable, type ValueOf, withDefault } from './attributes.ts';
 import { NLM_F_CREATE, NLM_F_EXCL } from './codec.ts';
 import { text, u64be } from './kinds.ts';
-import { NFGENMSG_BYTES, NFNL_SUBSYS_ACCT, NFPROTO_UNSPEC, nfnlRequest } from './nfnetlink.ts';
-import { NETLINK_NETFILTER, type NetlinkRequest, requestOnce } from './socket.ts';
+import { NFGENMSG_BYTES, NFNL_SUBSYS_ACCT, nfnlRequest, NFPROTO_UNSPEC } from './generic.ts';
+import { NETLINK_NETFILTER } from './socket.ts';
+import { type NetlinkRequest, requestOnce } from './request.ts';
 
 const NFNL_MSG_ACCT_NEW = 0;
 const NFNL_MSG_ACCT_GET = 1;

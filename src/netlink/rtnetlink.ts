@@ -5,11 +5,10 @@
 import { constants } from 'node:os';
 import { type Family, type Ip, familyOf } from '../model/ip.ts';
 import { AttributeTable, optional, required } from './attributes.ts';
-import { type Change, EXISTS } from './batch.ts';
-import { LITTLE_ENDIAN, NLM_F_CREATE, NLM_F_EXCL, malformedMessage, viewOf } from './codec.ts';
-import { AF_UNSPEC, address, addressFamily, decodeIp, familyOfNumber, ipBytes } from './inet.ts';
+import { type Change, EXISTS, type NetlinkRequest } from './request.ts';
+import { LITTLE_ENDIAN, malformedMessage, NLM_F_CREATE, NLM_F_EXCL, viewOf } from './codec.ts';
+import { address, addressFamily, AF_UNSPEC, decodeIp, familyOfNumber, ipBytes } from './inet.ts';
 import { bytes, text, u32 } from './kinds.ts';
-import type { NetlinkRequest } from './socket.ts';
 
 export const RTM_NEWLINK = 16;
 export const RTM_DELLINK = 17;

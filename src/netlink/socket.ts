@@ -1,217 +1,345 @@
 /**
- * Requests and their replies. The kernel answers a request before `sendto` returns, so there is nothing to wait for but a
- * long dump. A socket belongs to the network namespace that the calling thread is in when it is opened.
+ * A netlink socket: whole datagrams to the kernel and back. It belongs to the network namespace that the process is in when
+ * it is opened. Calls that may take long run on libuv's pool: a large transaction, a wait for
+ * another program's, each datagram of a long dump. Where the pool is full they run in this thread, so that no sync waits
+ * for what fills it.
  */
-import { JunctionError, isJunctionError } from '../errors.ts';
-import { errnoName } from '../system/libc.ts';
-import {
-  type Message,
-  type MessageHeader,
-  MessageWriter,
-  NLMSG_NOOP,
-  NLMSG_OVERRUN,
-  NLM_F_ACK,
-  NLM_F_DUMP,
-  NLM_F_DUMP_INTR,
-  NLM_F_REQUEST,
-  decodeErrno,
-  decodeMessages,
-  malformedMessage,
-} from './codec.ts';
-import { type Exchange, endsAnswer, isEnd } from './exchange.ts';
-import { KernelPort } from './port.ts';
-import type { Reduction } from './reduction.ts';
+import { close } from 'node:fs';
+import { constants } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { JunctionError } from '../errors.ts';
+import { countFault } from '../faults.ts';
+import { callInPool, errnoName, libc, poolHasRoom } from '../system/libc.ts';
+import { LITTLE_ENDIAN } from './codec.ts';
 
 /** linux/netlink.h */
 export const NETLINK_ROUTE = 0;
 export const NETLINK_NETFILTER = 12;
 export const NETLINK_GENERIC = 16;
 
-export interface NetlinkRequest extends Pick<MessageHeader, 'type' | 'flags'> {
-  readonly payload: (writer: MessageWriter) => void;
+/** A socket, or what stands in for the kernel in tests. */
+export interface DatagramSocket {
+  /** One or many whole messages. The kernel has worked through them all when this is done. */
+  send(bytes: Uint8Array): void | Promise<void>;
+  /** Waits for the next one, which is the caller's to keep. `isDump`: the kernel makes another one meanwhile. */
+  receive(isDump?: boolean): Uint8Array | Promise<Uint8Array>;
+  close(): void;
 }
 
-/** The kernel said no: `{ errno: 16, name: 'EBUSY' }`. */
-export interface NetlinkRefusal {
-  readonly kind: 'refused';
-  readonly errno: number;
-  readonly name: string;
+export interface SocketOptions {
+  /** How long to wait for an answer. */
+  readonly timeoutMs?: number;
 }
 
-interface Answered {
-  readonly kind: 'answered';
-  /** The kernel's objects changed during the dump: ask again. */
-  readonly interrupted: boolean;
+export function netlinkFailed(what: string, errno: number): JunctionError {
+  return new JunctionError('NETLINK_FAILED', `netlink: ${what}: ${errnoName(errno)}`);
 }
 
-export type NetlinkReply = (Answered & { readonly messages: readonly Message[] }) | NetlinkRefusal;
-
-/** How a reply ended whose messages were handed out before. */
-export type NetlinkEnd = Answered | NetlinkRefusal;
-
-/** Whole messages in datagrams, and what becomes of the answers to them. */
-export interface Job<Result> {
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly exchanges: readonly Exchange[];
-  readonly take: (messages: readonly Message[]) => void;
-  /** Instead of `take`: this gets what all answers were reduced to. */
-  readonly reduced?: { readonly by: Reduction; readonly take: (bytes: Uint8Array) => void };
-  /** When all answers have come. */
-  readonly result: () => Result;
+function timedOut(): JunctionError {
+  return new JunctionError('NETLINK_TIMED_OUT', 'netlink: no answer in time');
 }
 
-/** Gives out the numbers of messages. */
-export class Sequence {
-  #last = 0;
+export function closedError(): JunctionError {
+  return new JunctionError('NETLINK_FAILED', 'netlink: the socket was closed');
+}
 
-  next(): number {
-    this.#last = (this.#last + 1) >>> 0;
-    return this.#last;
+/** The kernel had more to say than the socket's buffer holds. What was done is done; nobody knows what. */
+export class ReceiveOverrun extends JunctionError {
+  constructor(why = 'the buffer of the socket was full: ENOBUFS') {
+    super('NETLINK_FAILED', `netlink: answers were lost, because ${why}`);
   }
 }
 
-/** Waits in the calling thread: for small questions. */
-export class NetlinkSocket {
-  readonly sequence = new Sequence();
-  readonly port: KernelPort;
+const AF_NETLINK = 16;
+const SOCK_RAW = 3;
+const SOCK_CLOEXEC = 0o2000000;
+const SOL_SOCKET = 1;
+const SO_SNDBUFFORCE = 32;
+const SO_RCVBUFFORCE = 33;
+const SOL_NETLINK = 270;
+const NETLINK_ADD_MEMBERSHIP = 1;
+const NETLINK_CAP_ACK = 10;
+const MSG_TRUNC = 0x20;
+const MSG_DONTWAIT = 0x40;
+/** Replies wait here until a whole batch has been worked through; the system's default holds some two hundred. */
+const KERNEL_BUFFER_BYTES = 4 << 20;
+/** The kernel's own dump buffers are 32 KiB at most. */
+const RECEIVE_BYTES = 1 << 17;
+const DEFAULT_TIMEOUT_MS = 5000;
+const LONGEST_PAUSE_MS = 16;
+/** struct sockaddr_nl: family and padding, port id, groups. */
+const ADDRESS_BYTES = 12;
+const PORT_WORD = 1;
+const KERNEL_PORT = 0;
+/** So many messages of other processes are dropped in one go; then others have their turn. */
+const MOST_DROPPED = 256;
+const MOST_DRAINED = 100_000;
 
-  constructor(port: KernelPort) {
-    this.port = port;
+export class NetlinkSocket implements DatagramSocket {
+  readonly descriptor: number;
+  readonly #timeoutMs: number;
+  readonly #buffer = new Uint8Array(RECEIVE_BYTES);
+  readonly #kernel = kernelAddress();
+  readonly #sender = new Uint8Array(ADDRESS_BYTES);
+  readonly #senderWords = new Uint32Array(this.#sender.buffer);
+  readonly #senderLength = new Uint32Array(1);
+  readonly #senderLengthBytes = new Uint8Array(this.#senderLength.buffer);
+  #sendBytes = KERNEL_BUFFER_BYTES;
+  #isOpen = true;
+  /** A call runs on the pool: until it returns, the number of the descriptor must not become another file's. */
+  #isBusy = false;
+
+  private constructor(descriptor: number, { timeoutMs = DEFAULT_TIMEOUT_MS }: SocketOptions) {
+    this.descriptor = descriptor;
+    this.#timeoutMs = timeoutMs;
   }
 
-  static open(protocol: number, options: { readonly timeoutMs?: number } = {}): NetlinkSocket {
-    return new NetlinkSocket(KernelPort.open(protocol, options));
-  }
-
-  /** Sends one message and reads until the kernel has acknowledged it, or its dump is done. */
-  request(request: NetlinkRequest): NetlinkReply {
-    const [reply] = this.perform(requestJob([request], this.sequence));
-    return reply ?? noEnd();
-  }
-
-  /** The same, a datagram at a time: of a long dump, no more is in memory than is being read. */
-  *batches(request: NetlinkRequest): Generator<readonly Message[], NetlinkEnd, undefined> {
-    const last = this.sequence.next();
-    const writer = new MessageWriter(256);
-    writeRequest(writer, request, last);
-    const reader = new ReplyReader();
-    for (const datagram of this.#exchange(writer.finish(), [{ bytes: writer.length, last }])) {
-      // Others answer a request that timed out before.
-      for (const message of decodeMessages(datagram)) if (message.sequence === last) reader.take(message);
-      const messages = reader.messages.splice(0);
-      if (messages.length > 0) yield messages;
+  static open(protocol: number, options: SocketOptions = {}): NetlinkSocket {
+    const { socket, bind, errno } = libc();
+    const descriptor = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
+    if (descriptor < 0) throw netlinkFailed(`cannot open a socket of protocol ${protocol}`, errno());
+    const opened = new NetlinkSocket(descriptor, options);
+    const address = kernelAddress(); // port 0 also means: choose one for us
+    if (bind(descriptor, address, address.length) !== 0) {
+      const code = errno();
+      opened.close();
+      throw netlinkFailed(`cannot set up a socket of protocol ${protocol}`, code);
     }
-    return reader.end ?? noEnd();
+    // Refused to root of a user namespace, who then has the system's default.
+    opened.#set(SOL_SOCKET, SO_SNDBUFFORCE, KERNEL_BUFFER_BYTES);
+    opened.#set(SOL_SOCKET, SO_RCVBUFFORCE, KERNEL_BUFFER_BYTES);
+    // Since Linux 4.3: refusals come without the message that was refused, which may have 64 KiB.
+    opened.#set(SOL_NETLINK, NETLINK_CAP_ACK, 1);
+    return opened;
   }
 
-  perform<Result>({ bytes, exchanges, take, result }: Job<Result>): Result {
-    for (const datagram of this.#exchange(bytes, exchanges)) take(decodeMessages(datagram));
-    return result();
+  join(group: number): void {
+    if (this.#set(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group)) return;
+    throw netlinkFailed(`cannot join the group ${group}`, libc().errno());
   }
 
-  close(): void {
-    this.port.close();
+  /** Messages that come of this socket's requests have it. The kernel knows by it, too, who owns a table. */
+  get portId(): number {
+    const address = new Uint8Array(ADDRESS_BYTES);
+    const length = new Uint8Array(new Uint32Array([ADDRESS_BYTES]).buffer);
+    const { getsockname, errno } = libc();
+    if (getsockname(this.descriptor, address, length) !== 0)
+      throw netlinkFailed('cannot ask for the port id of a socket', errno());
+    return new Uint32Array(address.buffer)[PORT_WORD] ?? KERNEL_PORT;
   }
 
-  *#exchange(bytes: Uint8Array, exchanges: readonly Exchange[]): Generator<Uint8Array, void, undefined> {
-    let offset = 0;
-    for (const { bytes: length, last, begin } of exchanges) {
-      this.port.sendNow(bytes.subarray(offset, offset + length));
-      offset += length;
-      for (let isEnded = false; !isEnded; ) {
-        const datagram = this.port.receiveNow();
-        isEnded = endsAnswer(datagram, last, begin);
-        yield datagram;
+  /** From now on; an earlier filter is replaced. */
+  setFilter({ notFrom, onlyType }: MessageFilter): void {
+    const program = filterProgram(notFrom, onlyType);
+    const count = program.length / FILTER_INSTRUCTION_BYTES;
+    if (libc().attachFilter(this.descriptor, program, count) === 0) return;
+    throw netlinkFailed('cannot set a filter', libc().errno());
+  }
+
+  /** In this thread. */
+  sendNow(bytes: Uint8Array): void {
+    const { sendto, errno } = libc();
+    if (sendto(this.descriptor, bytes, bytes.length, 0, this.#kernel, this.#kernel.length) < 0)
+      throw netlinkFailed('cannot send', errno());
+  }
+
+  async send(bytes: Uint8Array): Promise<void> {
+    const { sendto } = libc();
+    for (;;) {
+      const sent = await this.#call(sendto, bytes, bytes.length, 0, this.#kernel, this.#kernel.length);
+      if (sent === bytes.length) return;
+      if (-sent === constants.errno.EMSGSIZE && this.#fit(bytes.length)) continue;
+      if (-sent !== constants.errno.EINTR) throw netlinkFailed('cannot send', -sent);
+    }
+  }
+
+  async receive(isDump = false): Promise<Uint8Array> {
+    // One limit for the whole wait: what others send us must not prolong it.
+    const until = performance.now() + this.#timeoutMs;
+    for (let pauseMs = 1; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+      const datagram = isDump ? await this.#takeInPool() : this.take();
+      if (datagram) return datagram;
+      // Hardly ever: the kernel has answered a request when it was sent.
+      if (performance.now() > until) throw timedOut();
+      await sleep(pauseMs);
+      if (!this.#isOpen) throw closedError();
+    }
+  }
+
+  /** What the kernel has sent already, if anything. */
+  take(): Uint8Array | undefined {
+    const { recvfrom, errno } = libc();
+    for (let dropped = 0; dropped < MOST_DROPPED; dropped++) {
+      const length = recvfrom(this.descriptor, ...this.#into());
+      const taken = this.#received(length < 0 ? -errno() : length);
+      if (taken !== 'again') return taken;
+    }
+    return undefined;
+  }
+
+  async #takeInPool(): Promise<Uint8Array | undefined> {
+    for (let dropped = 0; dropped < MOST_DROPPED; dropped++) {
+      const taken = this.#received(await this.#call(libc().recvfrom, ...this.#into()));
+      if (taken !== 'again') return taken;
+    }
+    return undefined;
+  }
+
+  /** The arguments of `recvfrom`. */
+  #into(): [Uint8Array, number, number, Uint8Array, Uint8Array] {
+    this.#senderLength[0] = this.#sender.length;
+    const flags = MSG_TRUNC | MSG_DONTWAIT;
+    return [this.#buffer, this.#buffer.length, flags, this.#sender, this.#senderLengthBytes];
+  }
+
+  #received(length: number): Uint8Array | 'again' | undefined {
+    if (length < 0) {
+      if (-length === constants.errno.EAGAIN) return undefined;
+      if (-length === constants.errno.ENOBUFS) throw new ReceiveOverrun();
+      if (-length !== constants.errno.EINTR) throw netlinkFailed('cannot receive', -length);
+      return 'again';
+    }
+    // Any process with CAP_NET_ADMIN in this network namespace may send to our socket, and what it sends looks like an
+    // answer or a notification. Only the sender's address tells the difference, and the kernel fills that in.
+    const hasAddress = (this.#senderLength[0] ?? 0) >= ADDRESS_BYTES;
+    const sender = hasAddress ? this.#senderWords[PORT_WORD] : undefined;
+    if (sender !== KERNEL_PORT) {
+      countFault('netlink_not_from_kernel', `port id ${sender ?? 'unknown'}`);
+      return 'again';
+    }
+    if (length > this.#buffer.length) throw new ReceiveOverrun(`one of them has ${length} bytes`);
+    return this.#buffer.slice(0, length);
+  }
+
+  /** A socket that overflowed gets nothing more until it is empty. */
+  drain(): void {
+    for (let count = 0; count < MOST_DRAINED; count++) {
+      try {
+        if (!this.take()) return;
+      } catch (error) {
+        if (!(error instanceof ReceiveOverrun)) throw error;
       }
     }
   }
-}
 
-/** Each request in a datagram of its own. Replies in their order. */
-export function requestJob(
-  requests: readonly NetlinkRequest[],
-  sequence: Sequence,
-): Job<readonly NetlinkReply[]> {
-  const writer = new MessageWriter(requests.length * 64);
-  const readers = new Map<number, ReplyReader>();
-  const exchanges: Exchange[] = [];
-  for (const request of requests) {
-    const start = writer.length;
-    const last = sequence.next();
-    writeRequest(writer, request, last);
-    readers.set(last, new ReplyReader());
-    const isDump = (request.flags & NLM_F_DUMP) === NLM_F_DUMP;
-    exchanges.push({ bytes: writer.length - start, last, isDump });
+  /** A call under way fails when it returns. Closing is left to the pool: it took 83 ms while a large table was freed. */
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    if (!this.#isBusy) close(this.descriptor, () => {});
   }
-  return {
-    bytes: writer.finish(),
-    exchanges,
-    take: (messages) => {
-      for (const message of messages) readers.get(message.sequence)?.take(message);
-    },
-    result: () =>
-      Array.from(readers.values(), ({ end = noEnd(), messages }) =>
-        end.kind === 'refused' ? end : { ...end, messages },
-      ),
-  };
-}
 
-/** What is a dump is answered with an end, and all else asks for an acknowledgement. */
-export function writeRequest(writer: MessageWriter, request: NetlinkRequest, sequence: number): void {
-  writeMessage(writer, request, sequence, (request.flags & NLM_F_DUMP) !== NLM_F_DUMP);
-}
-
-export function writeMessage(
-  writer: MessageWriter,
-  { type, flags, payload }: NetlinkRequest,
-  sequence: number,
-  isAcknowledged: boolean,
-): void {
-  writer.message(
-    { type, flags: flags | NLM_F_REQUEST | (isAcknowledged ? NLM_F_ACK : 0), sequence },
-    payload,
-  );
-}
-
-/** On a socket of its own. Returns the reply, or why there is none. */
-export function requestOnce(protocol: number, request: NetlinkRequest): NetlinkReply | string {
-  let socket: NetlinkSocket | undefined;
-  try {
-    socket = NetlinkSocket.open(protocol);
-    return socket.request(request);
-  } catch (error) {
-    if (isJunctionError(error)) return error.message;
-    throw error;
-  } finally {
-    socket?.close();
-  }
-}
-
-/** Reads the answer to one request, message by message. */
-export class ReplyReader {
-  /** Those that were asked for, without those about the answer. */
-  readonly messages: Message[] = [];
-  /** Once it is known. */
-  end: NetlinkEnd | undefined;
-  #interrupted = false;
-
-  take(message: Message): void {
-    if (message.type === NLMSG_NOOP || this.end) return;
-    if (message.type === NLMSG_OVERRUN)
-      throw new JunctionError('NETLINK_FAILED', 'netlink: the kernel says that answers were lost');
-    this.#interrupted ||= (message.flags & NLM_F_DUMP_INTR) !== 0;
-    if (!isEnd(message.type)) {
-      this.messages.push(message);
-      return;
+  async #call<A extends readonly unknown[]>(
+    call: Parameters<typeof callInPool<[number, ...A]>>[0],
+    ...args: A
+  ): Promise<number> {
+    if (!this.#isOpen) throw closedError();
+    if (!(await poolHasRoom())) {
+      const result = call(this.descriptor, ...args);
+      return result < 0 ? -libc().errno() : result;
     }
-    const errno = message.payload.length === 0 ? 0 : decodeErrno(message.payload);
-    this.end =
-      errno === 0
-        ? { kind: 'answered', interrupted: this.#interrupted }
-        : { kind: 'refused', errno, name: errnoName(errno) };
+    if (!this.#isOpen) throw closedError();
+    this.#isBusy = true;
+    try {
+      const result = await callInPool(call, this.descriptor, ...args);
+      if (this.#isOpen) return result;
+      throw closedError();
+    } finally {
+      this.#isBusy = false;
+      if (!this.#isOpen) close(this.descriptor, () => {});
+    }
+  }
+
+  /** Makes the send buffer larger for a datagram that is. Returns false when it may not, or when that was no help. */
+  #fit(bytes: number): boolean {
+    if (bytes <= this.#sendBytes || !this.#set(SOL_SOCKET, SO_SNDBUFFORCE, bytes)) return false;
+    this.#sendBytes = bytes;
+    return true;
+  }
+
+  #set(level: number, name: number, value: number): boolean {
+    const bytes = new Uint8Array(new Int32Array([value]).buffer);
+    return libc().setsockopt(this.descriptor, level, name, bytes, bytes.length) === 0;
   }
 }
 
-function noEnd(): never {
-  throw malformedMessage('an answer without an end');
+/** struct sockaddr_nl with port 0. */
+function kernelAddress(): Uint8Array {
+  const address = new Uint8Array(ADDRESS_BYTES);
+  address.set(new Uint8Array(new Uint16Array([AF_NETLINK]).buffer));
+  return address;
+}
+
+/** asm-generic/poll.h */
+const POLLIN = 1;
+/** While the pool is full, or the kernel out of memory. */
+const POLL_PAUSE_MS = 50;
+
+/** Waits for descriptors. Returns those that have something to read or an error. */
+export async function poll(descriptors: readonly number[]): Promise<ReadonlySet<number>> {
+  // struct pollfd: 32 bits of descriptor, 16 of what is asked, 16 of what is so.
+  const halves = new Int16Array(descriptors.length * 4);
+  const words = new Int32Array(halves.buffer);
+  for (const [index, descriptor] of descriptors.entries()) {
+    words[index * 2] = descriptor;
+    halves[index * 4 + 2] = POLLIN;
+  }
+  const bytes = new Uint8Array(halves.buffer);
+  const hasRoom = await poolHasRoom();
+  const count = hasRoom
+    ? await callInPool(libc().poll, bytes, descriptors.length, -1)
+    : libc().poll(bytes, descriptors.length, 0);
+  if (!hasRoom || count < 0) await sleep(POLL_PAUSE_MS);
+  return new Set(descriptors.filter((_, index) => halves[index * 4 + 3] !== 0));
+}
+
+/*
+ * Which messages a netlink socket gets, as a classic BPF program that the kernel runs before it queues one. What is
+ * dropped there costs neither room in the socket's buffer nor a thread's time: a cold start of ours would arrive with
+ * a hundred thousand messages. Numbers from linux/filter.h.
+ */
+
+const LOAD_WORD = 0x20;
+const LOAD_HALF = 0x28;
+const JUMP_IF_EQUAL = 0x15;
+const RETURN = 0x06;
+const FILTER_INSTRUCTION_BYTES = 8;
+const EVERYTHING = 0xffffffff;
+/** struct nlmsghdr */
+const TYPE_OFFSET = 4;
+const SENDER_OFFSET = 12;
+
+type Instruction = readonly [code: number, value: number, ifTrue?: number, ifFalse?: number];
+
+export interface MessageFilter {
+  /** Port ids of sockets whose requests cause no notification. */
+  readonly notFrom: readonly number[];
+  /** Only messages of this type; all messages of a datagram are taken to be of the first one's. */
+  readonly onlyType?: number | undefined;
+}
+
+function filterProgram(notFrom: readonly number[], onlyType?: number): Uint8Array {
+  const drop: Instruction = [RETURN, 0];
+  const instructions: Instruction[] = [];
+  if (onlyType !== undefined)
+    instructions.push([LOAD_HALF, TYPE_OFFSET], [JUMP_IF_EQUAL, bigEndian(onlyType, 16), 1], drop);
+  instructions.push([LOAD_WORD, SENDER_OFFSET]);
+  for (const sender of notFrom) instructions.push([JUMP_IF_EQUAL, bigEndian(sender, 32), 0, 1], drop);
+  instructions.push([RETURN, EVERYTHING]);
+  const view = new DataView(new ArrayBuffer(instructions.length * FILTER_INSTRUCTION_BYTES));
+  for (const [index, [code, value, ifTrue = 0, ifFalse = 0]] of instructions.entries()) {
+    const offset = index * FILTER_INSTRUCTION_BYTES;
+    view.setUint16(offset, code, LITTLE_ENDIAN);
+    view.setUint8(offset + 2, ifTrue);
+    view.setUint8(offset + 3, ifFalse);
+    view.setUint32(offset + 4, value, LITTLE_ENDIAN);
+  }
+  return new Uint8Array(view.buffer);
+}
+
+/** BPF reads in network order; netlink headers are in the machine's. */
+function bigEndian(value: number, bits: 16 | 32): number {
+  const view = new DataView(new ArrayBuffer(4));
+  view.setUint32(0, bits === 16 ? value << 16 : value);
+  return bits === 16 ? view.getUint16(0, LITTLE_ENDIAN) : view.getUint32(0, LITTLE_ENDIAN);
 }

@@ -1,7 +1,7 @@
 /** The sockets of a process: for each protocol one for each purpose, opened when it is first needed, and those for watches. */
-import { type Purpose, JobChannel, type NetlinkChannel, type RulesChannel, Turns } from './channel.ts';
-import { type DatagramPort, KernelPort, type MessageFilter, closedError } from './port.ts';
-import { type Watch, type WatchHandler, Watches } from './watch.ts';
+import { JobChannel, type NetlinkChannel, type Purpose, type RulesChannel, Turns } from './channel.ts';
+import { closedError, type DatagramSocket, type MessageFilter, NetlinkSocket } from './socket.ts';
+import { type Watch, Watches, type WatchHandler } from './watch.ts';
 
 export type { Watch, WatchHandler } from './watch.ts';
 
@@ -69,7 +69,7 @@ export class NetlinkThread {
     { othersOnly = false, filter }: WatchOptions = {},
   ): Promise<Watch> {
     if (this.#isClosed) throw closedError();
-    const own = othersOnly ? [this.#socket(protocol, 'commit').port().name] : [];
+    const own = othersOnly ? [this.#socket(protocol, 'commit').socket().portId] : [];
     const complete = (wanted: MessageFilter): MessageFilter => ({
       ...wanted,
       notFrom: [...wanted.notFrom, ...own],
@@ -78,7 +78,7 @@ export class NetlinkThread {
     const watch = this.#watches.open(protocol, groups, handler, first && complete(first));
     return {
       setFilter: async (replacement) => {
-        watch.port.setFilter(complete(replacement));
+        watch.socket.setFilter(complete(replacement));
         watch.receive();
       },
       close: async () => watch.close(),
@@ -98,7 +98,7 @@ export class NetlinkThread {
     let socket = this.#sockets.get(key);
     if (!socket) {
       // The kernel knows by its socket who owns a table and whose a change is: that one stays.
-      socket = new SharedSocket(() => KernelPort.open(protocol, this.#options), purpose === 'commit');
+      socket = new SharedSocket(() => NetlinkSocket.open(protocol, this.#options), purpose === 'commit');
       this.#sockets.set(key, socket);
     }
     return socket;
@@ -107,32 +107,32 @@ export class NetlinkThread {
 
 /** One user at a time, in the order in which they ask. */
 class SharedSocket {
-  readonly #open: () => KernelPort;
+  readonly #open: () => NetlinkSocket;
   readonly #isKept: boolean;
   readonly #turns = new Turns();
-  #port: KernelPort | undefined;
+  #socket: NetlinkSocket | undefined;
   #isClosed = false;
 
   /** `isKept`: also after a failure. */
-  constructor(open: () => KernelPort, isKept: boolean) {
+  constructor(open: () => NetlinkSocket, isKept: boolean) {
     this.#open = open;
     this.#isKept = isKept;
   }
 
-  port(): KernelPort {
+  socket(): NetlinkSocket {
     if (this.#isClosed) throw closedError();
-    return (this.#port ??= this.#open());
+    return (this.#socket ??= this.#open());
   }
 
-  use<T>(work: (port: DatagramPort) => Promise<T>): Promise<T> {
+  use<T>(work: (socket: DatagramSocket) => Promise<T>): Promise<T> {
     return this.#turns.take(async () => {
-      const port = this.port();
+      const socket = this.socket();
       try {
-        return await work(port);
+        return await work(socket);
       } catch (error) {
         // Its answers may still come, or its dump go on, which lets no other begin.
         if (!this.#isKept) this.#close();
-        else if (!this.#isClosed) port.drain();
+        else if (!this.#isClosed) socket.drain();
         throw error;
       }
     });
@@ -144,7 +144,7 @@ class SharedSocket {
   }
 
   #close(): void {
-    this.#port?.close();
-    this.#port = undefined;
+    this.#socket?.close();
+    this.#socket = undefined;
   }
 }

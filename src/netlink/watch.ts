@@ -5,8 +5,8 @@
 import { isJunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
 import { libc } from '../system/libc.ts';
-import { type Message, NLMSG_OVERRUN, decodeMessages } from './codec.ts';
-import { KernelPort, type MessageFilter, netlinkFailed, poll } from './port.ts';
+import { decodeMessages, type Message, NLMSG_OVERRUN } from './codec.ts';
+import { type MessageFilter, netlinkFailed, NetlinkSocket, poll } from './socket.ts';
 
 export interface WatchHandler {
   messages(messages: readonly Message[]): void;
@@ -44,15 +44,15 @@ export class Watches {
     handler: WatchHandler,
     filter: MessageFilter | undefined,
   ): OpenWatch {
-    const watch = new OpenWatch(KernelPort.open(protocol), handler, (closed) => {
+    const watch = new OpenWatch(NetlinkSocket.open(protocol), handler, (closed) => {
       this.#open.delete(closed);
       this.#wake();
     });
     try {
-      if (filter) watch.port.setFilter(filter);
-      for (const group of groups) watch.port.join(group);
+      if (filter) watch.socket.setFilter(filter);
+      for (const group of groups) watch.socket.join(group);
     } catch (error) {
-      watch.port.close();
+      watch.socket.close();
       throw error;
     }
     this.#open.add(watch);
@@ -72,9 +72,9 @@ export class Watches {
     // First, because one that throws keeps the later ones from being called.
     process.prependListener('exit', this.#wake);
     while (this.#open.size > 0) {
-      const ready = await poll([event, ...Array.from(this.#open, ({ port }) => port.descriptor)]);
+      const ready = await poll([event, ...Array.from(this.#open, ({ socket }) => socket.descriptor)]);
       if (ready.has(event)) libc().read(event, new Uint8Array(EVENT_BYTES), EVENT_BYTES);
-      for (const watch of this.#open) if (ready.has(watch.port.descriptor)) watch.receive();
+      for (const watch of this.#open) if (ready.has(watch.socket.descriptor)) watch.receive();
     }
     process.off('exit', this.#wake);
     this.#event = undefined;
@@ -84,22 +84,22 @@ export class Watches {
 }
 
 export class OpenWatch {
-  readonly port: KernelPort;
+  readonly socket: NetlinkSocket;
   readonly #handler: WatchHandler;
   readonly #onClose: (watch: OpenWatch) => void;
   /** Since the last loss that the handler was notified of. */
   #pause: NodeJS.Timeout | undefined;
   #hasLostMore = false;
 
-  constructor(port: KernelPort, handler: WatchHandler, onClose: (watch: OpenWatch) => void) {
-    this.port = port;
+  constructor(socket: NetlinkSocket, handler: WatchHandler, onClose: (watch: OpenWatch) => void) {
+    this.socket = socket;
     this.#handler = handler;
     this.#onClose = onClose;
   }
 
   close(): void {
     clearTimeout(this.#pause);
-    this.port.close();
+    this.socket.close();
     this.#onClose(this);
   }
 
@@ -107,7 +107,7 @@ export class OpenWatch {
   receive(): void {
     try {
       for (let count = 0; count < DATAGRAMS_PER_TURN; count++) {
-        const datagram = this.port.take();
+        const datagram = this.socket.take();
         if (!datagram) return;
         this.#take(datagram);
       }
@@ -115,7 +115,7 @@ export class OpenWatch {
       if (!isJunctionError(error)) throw error;
       countFault('netlink_overrun', error.message);
       // Whoever is notified of the loss reads everything afterwards, so what is still in it need not be passed on.
-      this.port.drain();
+      this.socket.drain();
       this.#lost();
     }
   }

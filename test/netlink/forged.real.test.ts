@@ -12,8 +12,8 @@ const IMPORTS = `
   import { addAddress, getAddresses } from './src/netlink/rtnetlink.ts';
   import { MessageWriter } from './src/netlink/codec.ts';
   import { getLink, decodeLink } from './src/netlink/rtnetlink.ts';
-  import { KernelPort } from './src/netlink/port.ts';
   import { NETLINK_ROUTE, NetlinkSocket } from './src/netlink/socket.ts';
+  import { directChannel } from './src/netlink/channel.ts';
   import { NetlinkThread } from './src/netlink/thread.ts';
   const print = (value) => console.log(JSON.stringify(value));
   const until = async (isSo) => {
@@ -27,7 +27,7 @@ const IMPORTS = `
   const targets = () => readFileSync('/proc/self/net/netlink', 'utf8').split('\\n').slice(1)
     .map((line) => line.trim().split(/\\s+/)).filter(([, protocol, id]) => protocol === '0' && id !== '0')
     .map(([, , id]) => Number(id));
-  const forger = KernelPort.open(NETLINK_ROUTE);
+  const forger = NetlinkSocket.open(NETLINK_ROUTE);
   const forge = (bytes, id) => {
     const to = new Uint8Array(12);
     new Uint16Array(to.buffer)[0] = 16;
@@ -56,12 +56,12 @@ describe('in a namespace', () => {
       'forgedAnswer',
       `${IMPORTS}
        const own = targets();
-       const socket = NetlinkSocket.open(NETLINK_ROUTE, { timeoutMs: 500 });
+       const channel = directChannel(NetlinkSocket.open(NETLINK_ROUTE, { timeoutMs: 500 }));
        const [id] = targets().filter((each) => !own.includes(each));
        // An acknowledgement of each request to come.
        const sent = [1, 2, 3].map((sequence) => forge(new MessageWriter().message(
          { type: 2, flags: 0, sequence }, (writer) => writer.raw(new Uint8Array(20))).finish(), id));
-       const reply = socket.request(getLink('lo'));
+       const reply = await channel.request(getLink('lo'));
        print({ sent, name: decodeLink(reply.messages[0].payload).name, dropped: dropped() });`,
     );
     expect(answer).toEqual({ sent: [36, 36, 36], name: 'lo', dropped: 3 });

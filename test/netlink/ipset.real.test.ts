@@ -4,12 +4,13 @@ import { inside, output } from '../system/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../system/support/namespace.ts';
 
 const IMPORTS = `
-  import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
+  import { NETLINK_NETFILTER } from './src/netlink/socket.ts';
+  import { SyncSocket } from './test/netlink/support/syncSocket.ts';
   import { applyChanges } from './test/netlink/support/readers.ts';
   import * as ipset from './src/netlink/ipset.ts';
   import { entryKey } from './src/modes/ipvs/rules/sets.ts';
   import { probeSetType, readSet } from './test/netlink/support/readers.ts';
-  const socket = NetlinkSocket.open(NETLINK_NETFILTER);
+  const socket = SyncSocket.open(NETLINK_NETFILTER);
   const print = (value) => console.log(JSON.stringify(value));
   const brief = ({ state, name }) => name ?? state;
   const hash = (type, family = 'IPv4') => ({ type, family, hashSize: 1024, maxElements: 65536 });

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import type { Cidr, Ip } from '../../src/model/ip.ts';
 import { decodeFlow, deleteFlow, getFlows } from '../../src/netlink/conntrack.ts';
-import { getFamily } from '../../src/netlink/genetlink.ts';
+import { getFamily } from '../../src/netlink/generic.ts';
 import {
   addEntry,
   createSet,
@@ -22,7 +22,7 @@ import {
 } from '../../src/netlink/ipvs.ts';
 import { getNfacct, newNfacct } from '../../src/netlink/nfacct.ts';
 import { addAddress, newLink } from '../../src/netlink/rtnetlink.ts';
-import type { NetlinkRequest } from '../../src/netlink/socket.ts';
+import type { NetlinkRequest } from '../../src/netlink/request.ts';
 import { inWords, requestHex, unhex } from '../system/support/bytes.ts';
 import { FLOW } from './support/golden.ts';
 import { flushIpvs } from './support/readers.ts';

@@ -4,10 +4,11 @@ import { inside, output } from '../system/support/inside.ts';
 import { type Namespace, openNamespace, requireNamespaces } from '../system/support/namespace.ts';
 
 const IMPORTS = `
-  import { NETLINK_ROUTE, NetlinkSocket } from './src/netlink/socket.ts';
+  import { NETLINK_ROUTE } from './src/netlink/socket.ts';
+  import { SyncSocket } from './test/netlink/support/syncSocket.ts';
   import { addAddress, deleteAddress, deleteLink, newLink } from './src/netlink/rtnetlink.ts';
   import { applyChange, applyChanges, listAddresses, listLinks, readLink } from './test/netlink/support/readers.ts';
-  const socket = NetlinkSocket.open(NETLINK_ROUTE);
+  const socket = SyncSocket.open(NETLINK_ROUTE);
   const print = (value) => console.log(JSON.stringify(value));
 `;
 

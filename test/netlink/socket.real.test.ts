@@ -33,12 +33,13 @@ describe('in a namespace', () => {
     const answer = await inside(
       namespace,
       'netlink',
-      `import { NetlinkSocket, NETLINK_GENERIC, NETLINK_ROUTE } from './src/netlink/socket.ts';
+      `import { NETLINK_GENERIC, NETLINK_ROUTE } from './src/netlink/socket.ts';
+       import { SyncSocket } from './test/netlink/support/syncSocket.ts';
        import { findFamily } from './test/netlink/support/readers.ts';
-       const socket = NetlinkSocket.open(NETLINK_ROUTE);
+       const socket = SyncSocket.open(NETLINK_ROUTE);
        const links = socket.request({ type: 18, flags: 0x300, payload: (w) => w.raw(new Uint8Array(16)) });
        const none = socket.request({ type: 18, flags: 0, payload: (w) => w.raw(new Uint8Array(16)).string(3, 'none0') });
-       const generic = NetlinkSocket.open(NETLINK_GENERIC);
+       const generic = SyncSocket.open(NETLINK_GENERIC);
        console.log(JSON.stringify([links.kind, links.messages.length > 0, links.interrupted, none,
          findFamily(generic, 'nlctrl', ''), findFamily(generic, 'NO_SUCH', 'no_such')]));`,
     );

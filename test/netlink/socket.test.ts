@@ -2,8 +2,8 @@
 import { constants } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { addAddress, getAddresses, getLink, getLinks, newLink } from '../../src/netlink/rtnetlink.ts';
-import type { Change } from '../../src/netlink/batch.ts';
-import { type TransactionChannel, channelTo } from '../../src/netlink/channel.ts';
+import type { Change } from '../../src/netlink/request.ts';
+import { directChannel, type TransactionChannel } from '../../src/netlink/channel.ts';
 import { HEADER_BYTES, type Message, NLM_F_ACK } from '../../src/netlink/codec.ts';
 import { type Ip, parseIp } from '../../src/model/ip.ts';
 import { unhex } from '../system/support/bytes.ts';
@@ -23,7 +23,7 @@ const { EBUSY, EEXIST, ENODEV, EPERM } = constants.errno;
 
 const failure = (code: string, text: RegExp | string): unknown =>
   expect.objectContaining({ code, message: expect.stringMatching(text) as string });
-const channelBy = (script: Script): TransactionChannel => channelTo(new KernelPeer(script));
+const channelBy = (script: Script): TransactionChannel => directChannel(new KernelPeer(script));
 const address = (index: number): Change =>
   addAddress(1, parseIp(`10.0.${index >> 8}.${index & 255}`) ?? ('' as Ip));
 
@@ -93,7 +93,7 @@ describe('a dump', () => {
 
   it('is read again when it was interrupted', async () => {
     const peer = interruptedTimes(9);
-    const channel = channelTo(peer);
+    const channel = directChannel(peer);
     const [reply] = await channel.dumpAll([getLinks()]);
     expect(reply).toMatchObject({ kind: 'answered', messages: [{ type: RTM_NEWLINK }] });
     expect(peer.requests).toHaveLength(10);
@@ -101,7 +101,7 @@ describe('a dump', () => {
 
   it('is given up when it is interrupted ten times', async () => {
     const peer = interruptedTimes(10);
-    const channel = channelTo(peer);
+    const channel = directChannel(peer);
     await expect(channel.dumpAll([getLinks()])).rejects.toEqual(
       failure('NETLINK_FAILED', 'the table changed during each of 10 readings'),
     );
@@ -130,7 +130,7 @@ describe('many changes', () => {
   it('go out in few datagrams, of which only the last message is acknowledged', async () => {
     const peer = new KernelPeer(acknowledge);
     const changes = Array.from({ length: 300 }, (_, index) => address(index));
-    expect(await channelTo(peer).apply(changes)).toEqual(changes.map(() => ({ state: 'done' })));
+    expect(await directChannel(peer).apply(changes)).toEqual(changes.map(() => ({ state: 'done' })));
     expect(peer.datagrams).toEqual([128, 128, 44]);
     const acknowledged = peer.requests.flatMap(({ flags }, index) =>
       (flags & NLM_F_ACK) === 0 ? [] : [index],

@@ -11,6 +11,7 @@ const IMPORTS = `
   import { RTNLGRP_IPV4_IFADDR, addAddress, decodeLink, deleteAddress, getLink, newLink } from './src/netlink/rtnetlink.ts';
   import { applyChanges, listAddresses } from './test/netlink/support/readers.ts';
   import { NETLINK_ROUTE, NetlinkSocket } from './src/netlink/socket.ts';
+  import { SyncSocket } from './test/netlink/support/syncSocket.ts';
   import { NetlinkThread } from './src/netlink/thread.ts';
   const print = (value) => console.log(JSON.stringify(value));
   const ips = (count) => Array.from({ length: count }, (_, i) => '10.1.' + (i >> 8) + '.' + (i & 255));
@@ -84,7 +85,7 @@ describe('in a namespace', () => {
        const unanswered = { ...addAddress(index, '10.9.9.9'), flags: NLM_F_CREATE | NLM_F_DUMP };
        const waiting = channel.request(unanswered).catch(({ code }) => code);
        // This thread changes addresses and reads no news: more of them than any socket holds.
-       const direct = NetlinkSocket.open(NETLINK_ROUTE);
+       const direct = SyncSocket.open(NETLINK_ROUTE);
        await until(() => listAddresses(direct).some(({ ip }) => ip === '10.9.9.9'));
        const addresses = ips(2000);
        for (let round = 0; round < 20; round++) {

@@ -4,7 +4,8 @@ import { attempt } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import { NLM_F_DUMP } from '../../netlink/codec.ts';
 import { decodeTable, getTables } from '../../netlink/nftables/objects.ts';
-import { NETLINK_NETFILTER, requestOnce } from '../../netlink/socket.ts';
+import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
+import { requestOnce } from '../../netlink/request.ts';
 import type { Variant } from './variant.ts';
 
 export interface KernelTables {

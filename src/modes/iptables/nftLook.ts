@@ -1,10 +1,10 @@
 /** What nf_tables has of iptables, asked of the kernel: programs list everything, 5 s with 10,000 services, to answer as much. */
-import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import { NLM_F_DUMP } from '../../netlink/codec.ts';
 import type { TablePlace } from '../../netlink/nftables/message.ts';
 import { decodeRule, getChain, getRules } from '../../netlink/nftables/objects.ts';
-import { NETLINK_NETFILTER, NetlinkSocket, requestOnce } from '../../netlink/socket.ts';
+import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
+import { requestOnce } from '../../netlink/request.ts';
 import { IPTABLES_TABLES } from './kernelTables.ts';
 
 export interface NftLook {
@@ -31,21 +31,12 @@ export function nftLook(family: Family): NftLook {
 
 /** iptables gives every rule a counter. A rule without one is a rule of nft, which iptables would not print. */
 function countIn(place: TablePlace, most: number): number {
+  const request = getRules(place);
+  const reply = requestOnce(NETLINK_NETFILTER, { ...request, flags: request.flags | NLM_F_DUMP });
   let count = 0;
-  try {
-    const request = getRules(place);
-    const socket = NetlinkSocket.open(NETLINK_NETFILTER);
-    try {
-      for (const messages of socket.batches({ ...request, flags: request.flags | NLM_F_DUMP })) {
-        for (const { payload } of messages)
-          if (decodeRule(payload).expressions.some(({ kind }) => kind === 'counter')) count++;
-        if (count > most) break;
-      }
-    } finally {
-      socket.close();
-    }
-  } catch (error) {
-    if (!isJunctionError(error)) throw error;
+  for (const { payload } of typeof reply === 'object' && reply.kind === 'answered' ? reply.messages : []) {
+    if (decodeRule(payload).expressions.some(({ kind }) => kind === 'counter')) count++;
+    if (count > most) break;
   }
   return count;
 }

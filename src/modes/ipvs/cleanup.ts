@@ -5,7 +5,7 @@
 import { isJunctionError } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
-import type { ChangeOutcome } from '../../netlink/batch.ts';
+import type { ChangeOutcome } from '../../netlink/request.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
 import { destroySet, listRequest } from '../../netlink/ipset.ts';
 import { deleteService } from '../../netlink/ipvs.ts';

@@ -13,43 +13,43 @@ import type { ServerKey } from './rules/compile.ts';
 import { type Family, familyOf, hostPort } from '../../model/ip.ts';
 import { runSliced, TimeSlice } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
-import { type NetlinkChannel, type DumpReply, messagesOf } from '../../netlink/channel.ts';
+import type { Change } from '../../netlink/request.ts';
+import { type DumpReply, messagesOf, type NetlinkChannel } from '../../netlink/channel.ts';
 import {
   decodeDestination,
-  deleteDestination,
-  getDestinations,
-  newDestination,
-  setDestination,
   decodeService,
+  deleteDestination,
   deleteService,
+  getDestinations,
   getServices,
   IP_VS_SVC_F_HASHED,
+  newDestination,
   newService,
+  setDestination,
   setService,
 } from '../../netlink/ipvs.ts';
 import { findDevice, readDevice } from './device.ts';
 import { entryKey, SET_IDS, type SetEntry, setName, type SetType } from './rules/sets.ts';
 import { addAddress, deleteAddress, deleteLink, newLink } from '../../netlink/rtnetlink.ts';
-import type { Change } from '../../netlink/batch.ts';
 import {
   addEntry,
   createSet,
+  decodeSupport,
+  decodingSet,
   deleteEntry,
   destroySet,
-  swapSets,
-  decodingSet,
-  listRequest,
-  decodeSupport,
-  type IpsetSupport,
-  typeRequest,
   IPSET_TYPES,
+  type IpsetSupport,
   type IpsetType,
+  listRequest,
+  swapSets,
+  typeRequest,
 } from '../../netlink/ipset.ts';
 import { constants } from 'node:os';
 import { JunctionError } from '../../errors.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../netlink/socket.ts';
 import type { NetlinkThread } from '../../netlink/thread.ts';
-import { decodeFamilyId, getFamily } from '../../netlink/genetlink.ts';
+import { decodeFamilyId, getFamily } from '../../netlink/generic.ts';
 
 export interface IpvsChannels {
   readonly route: NetlinkChannel;

@@ -170,7 +170,7 @@ export async function openIpvsReader(
   const sockets = [NETLINK_ROUTE, NETLINK_NETFILTER, NETLINK_GENERIC].map((protocol) =>
     NetlinkSocket.open(protocol),
   );
-  const [route, netfilter, generic] = sockets.map(directChannel);
+  const [route, netfilter, generic] = sockets.map((socket) => directChannel(socket));
   const close = (): void => {
     for (const socket of sockets) socket.close();
   };

@@ -16,7 +16,7 @@ import {
 } from '../../netlink/nftables/message.ts';
 import type { ElementsOfSet } from '../../netlink/nftables/elements.ts';
 import { decodeNotification, type NftNotification } from '../../netlink/nftables/notifications.ts';
-import { NFGENMSG_BYTES } from '../../netlink/nfnetlink.ts';
+import { NFGENMSG_BYTES } from '../../netlink/generic.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import type { NetlinkThread, Watch } from '../../netlink/thread.ts';
 

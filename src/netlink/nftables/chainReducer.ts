@@ -1,18 +1,18 @@
 /** Chains that are dumped, reduced to what tells them apart: 40,000 of them are 3 MB of messages, and 1 MB of text. */
 import { attributeEnd } from '../attributes.ts';
 import {
+  align,
   ATTRIBUTE_HEADER_BYTES,
+  decodeErrno,
+  forEachMessage,
   HEADER_BYTES,
+  isEnd,
   LITTLE_ENDIAN,
   NLA_TYPE_MASK,
   NLM_F_DUMP_INTR,
-  align,
-  decodeErrno,
-  forEachMessage,
 } from '../codec.ts';
-import { isEnd } from '../exchange.ts';
 import { decodeText } from '../kinds.ts';
-import { NFGENMSG_BYTES } from '../nfnetlink.ts';
+import { NFGENMSG_BYTES } from '../generic.ts';
 
 export interface DumpedChain {
   readonly table: string;

@@ -1,8 +1,8 @@
 /** Asks for the digests of rules and the names of chains, which the thread that reads them makes. */
 import { errnoName } from '../../system/libc.ts';
 import { malformedMessage } from '../codec.ts';
-import { type Job, type NetlinkRefusal, type NetlinkRequest, type Sequence, requestJob } from '../socket.ts';
-import { type DumpedChain, type ReducedChains, readReducedChains } from './chainReducer.ts';
+import { type Job, type NetlinkRefusal, type NetlinkRequest, requestJob, type Sequence } from '../request.ts';
+import { type DumpedChain, readReducedChains, type ReducedChains } from './chainReducer.ts';
 import { readReduced } from './ruleReducer.ts';
 
 export type RulesReply =

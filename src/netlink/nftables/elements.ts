@@ -1,28 +1,28 @@
 /** The elements of sets and maps: reading them. `ElementList` writes them. */
 import {
   AttributeTable,
-  type ValueOf,
   list,
   nested,
   optional,
   required,
+  type ValueOf,
   withDefault,
 } from '../attributes.ts';
 import { type NetlinkChannel, readUntilStable } from '../channel.ts';
+import type { NetlinkRefusal, NetlinkRequest } from '../request.ts';
 import type { Message } from '../codec.ts';
-import { type AttributeKind, UNKNOWN, bytes, milliseconds, text, u32be } from '../kinds.ts';
-import type { NetlinkRefusal, NetlinkRequest } from '../socket.ts';
+import { type AttributeKind, bytes, milliseconds, text, u32be, UNKNOWN } from '../kinds.ts';
 import { TimeSlice, forEachSliced } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { ElementList, NFT_SET_ELEM_INTERVAL_END } from './elementList.ts';
-import { VERDICT, type NftVerdict, expressionKind } from './expressions.ts';
+import { expressionKind, type NftVerdict, VERDICT } from './expressions.ts';
 import {
-  type MessageOf,
-  type OperationName,
-  type TablePlace,
   commentKind,
+  type MessageOf,
   nftRequest,
+  type OperationName,
   readMessage,
+  type TablePlace,
 } from './message.ts';
 
 /** A verdict that has no word here, such as a queue, is none. */

@@ -1,9 +1,10 @@
 /** What all messages of nf_tables have in common. Numbers from linux/netfilter/nf_tables.h. */
-import { AttributeTable, type Rows, type ValueOf, optional, required } from '../attributes.ts';
+import { AttributeTable, optional, required, type Rows, type ValueOf } from '../attributes.ts';
 import { isAscii, malformedMessage } from '../codec.ts';
 import { type AttributeKind, bytesAt, decodeText, text, u32be, words } from '../kinds.ts';
-import { NFGENMSG_BYTES, NFNL_SUBSYS_NFTABLES, NFPROTO_UNSPEC, nfnlRequest, nfnlType } from '../nfnetlink.ts';
-import { NETLINK_NETFILTER, type NetlinkRequest, requestOnce } from '../socket.ts';
+import { NFGENMSG_BYTES, NFNL_SUBSYS_NFTABLES, nfnlRequest, nfnlType, NFPROTO_UNSPEC } from '../generic.ts';
+import { NETLINK_NETFILTER } from '../socket.ts';
+import { type NetlinkRequest, requestOnce } from '../request.ts';
 
 /** NFT_MSG_*: what is done to an object, or was done, in a notification. */
 const OPERATIONS = words({

@@ -4,9 +4,9 @@
 import { AttributeTable, optional } from '../attributes.ts';
 import type { Message } from '../codec.ts';
 import { text } from '../kinds.ts';
-import { NFGENMSG_BYTES } from '../nfnetlink.ts';
+import { NFGENMSG_BYTES } from '../generic.ts';
 import { decodeElements } from './elements.ts';
-import { type NftGeneration, decodeGeneration, operationOf } from './message.ts';
+import { decodeGeneration, type NftGeneration, operationOf } from './message.ts';
 import { decodeChain, decodeRule, decodeSet, decodeTable } from './objects.ts';
 
 const DECODERS = {

@@ -1,23 +1,23 @@
 /** Tables, chains, rules and sets: what the kernel keeps of them. Numbers from linux/netfilter/nf_tables.h. */
 import {
   AttributeTable,
-  type ValueOf,
   list,
   nested,
   optional,
   required,
+  type ValueOf,
   withDefault,
 } from '../attributes.ts';
 import { bytes, i32be, ifKnown, milliseconds, text, u32be, u64be, words } from '../kinds.ts';
-import type { NetlinkRequest } from '../socket.ts';
+import type { NetlinkRequest } from '../request.ts';
 import { expressionKind, expressionList } from './expressions.ts';
 import {
+  commentKind,
   type MessageOf,
   type NftFamily,
-  type TablePlace,
-  commentKind,
   nftRequest,
   readMessage,
+  type TablePlace,
 } from './message.ts';
 import { decodeSetComment } from './setSpec.ts';
 

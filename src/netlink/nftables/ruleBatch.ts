@@ -4,29 +4,29 @@
  */
 import { errnoName } from '../../system/libc.ts';
 import {
+  decodeErrno,
+  forEachMessage,
   LITTLE_ENDIAN,
+  type Message,
   MessageWriter,
   NLA_F_NESTED,
-  NLMSG_ERROR,
   NLM_F_ACK,
   NLM_F_CREATE,
   NLM_F_REQUEST,
-  decodeErrno,
-  forEachMessage,
+  NLMSG_ERROR,
   viewOf,
 } from '../codec.ts';
 import { u32be } from '../kinds.ts';
-import type { Message } from '../codec.ts';
-import { type NetlinkRequest, writeMessage } from '../socket.ts';
-import { type TablePlace, nfgenmsg, nftType, operationOf } from './message.ts';
+import { type NetlinkRequest, writeMessage } from '../request.ts';
+import { nfgenmsg, nftType, operationOf, type TablePlace } from './message.ts';
 import { decodeRuleHandle } from './objects.ts';
 import {
-  type CommitRefusal,
-  type NetlinkTransaction,
-  NLM_F_APPEND,
   batchBegin,
   batchEnd,
+  type CommitRefusal,
   commitReply,
+  type NetlinkTransaction,
+  NLM_F_APPEND,
 } from './transaction.ts';
 
 /** The kernel says what it made of the message, to whoever sent it. linux/netlink.h */

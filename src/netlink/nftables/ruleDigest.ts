@@ -6,14 +6,14 @@
  */
 import { attributeEnd } from '../attributes.ts';
 import {
+  align,
   ATTRIBUTE_HEADER_BYTES,
   HEADER_BYTES,
   LITTLE_ENDIAN,
   NLA_TYPE_MASK,
-  align,
   viewOf,
 } from '../codec.ts';
-import { NFGENMSG_BYTES } from '../nfnetlink.ts';
+import { NFGENMSG_BYTES } from '../generic.ts';
 
 const NFTA_RULE_HANDLE = 3;
 const NFTA_RULE_EXPRESSIONS = 4;

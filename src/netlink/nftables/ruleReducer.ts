@@ -2,9 +2,16 @@
  * Rules that are dumped, reduced to their digests and handles where they arrive: 110,000 rules are 43 MB, of which the thread
  * that asked gets 2 MB.
  */
-import { ByteBuffer, LITTLE_ENDIAN, NLM_F_DUMP_INTR, decodeErrno, forEachMessage, viewOf } from '../codec.ts';
-import { isEnd } from '../exchange.ts';
-import { RuleDigester, type RuleBounds, findExpressions } from './ruleDigest.ts';
+import {
+  ByteBuffer,
+  decodeErrno,
+  forEachMessage,
+  isEnd,
+  LITTLE_ENDIAN,
+  NLM_F_DUMP_INTR,
+  viewOf,
+} from '../codec.ts';
+import { findExpressions, type RuleBounds, RuleDigester } from './ruleDigest.ts';
 
 /** The rules of one chain, in their order. */
 interface ReducedRules {

@@ -3,20 +3,20 @@
  * begins them and one that ends them. Numbers from linux/netfilter/nfnetlink.h.
  */
 import { errnoName } from '../../system/libc.ts';
-import { MessageWriter, NLMSG_ERROR, NLM_F_CREATE, decodeErrno } from '../codec.ts';
+import { decodeErrno, MessageWriter, NLM_F_CREATE, NLMSG_ERROR } from '../codec.ts';
 import { u32be } from '../kinds.ts';
-import { NFNL_SUBSYS_NFTABLES, NFPROTO_UNSPEC } from '../nfnetlink.ts';
+import { NFNL_SUBSYS_NFTABLES, NFPROTO_UNSPEC } from '../generic.ts';
 import {
   type Job,
   type NetlinkRefusal,
   type NetlinkRequest,
   type Sequence,
   writeMessage,
-} from '../socket.ts';
+} from '../request.ts';
 import type { ElementList } from './elementList.ts';
-import { type SetPlace, elementsRequest } from './elements.ts';
+import { elementsRequest, type SetPlace } from './elements.ts';
 import type { Expression } from './expressions.ts';
-import { type TablePlace, nftRequest } from './message.ts';
+import { nftRequest, type TablePlace } from './message.ts';
 import {
   type BaseChain,
   CHAIN_ATTRIBUTES,
@@ -26,7 +26,7 @@ import {
   SET_ATTRIBUTES,
   TABLE_ATTRIBUTES,
 } from './objects.ts';
-import { type SetSpec, propertiesOf } from './setSpec.ts';
+import { propertiesOf, type SetSpec } from './setSpec.ts';
 
 const NFNL_MSG_BATCH_BEGIN = 0x10;
 const NFNL_MSG_BATCH_END = 0x11;

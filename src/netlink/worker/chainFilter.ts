@@ -1,7 +1,7 @@
 /** Chains by their names, all but those that are known: of 40,000 chains some dozens are left to be decoded. */
 import { findAttribute } from '../attributes.ts';
 import { ATTRIBUTE_HEADER_BYTES, ByteBuffer, HEADER_BYTES, LITTLE_ENDIAN, viewOf } from '../codec.ts';
-import { NFGENMSG_BYTES } from '../nfnetlink.ts';
+import { NFGENMSG_BYTES } from '../generic.ts';
 import type { MessageTest } from './scan.ts';
 
 /** All chains but these. */

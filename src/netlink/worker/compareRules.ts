@@ -3,22 +3,22 @@
  * should be, the thread that asks gets nothing but that.
  */
 import {
+  align,
+  decodeErrno,
+  forEachMessage,
   HEADER_BYTES,
+  isEnd,
   LITTLE_ENDIAN,
   MessageWriter,
   NLM_F_DUMP,
   NLM_F_DUMP_INTR,
   NLM_F_REQUEST,
-  align,
-  decodeErrno,
-  forEachMessage,
   viewOf,
 } from '../codec.ts';
-import { exchange, isEnd } from '../exchange.ts';
-import { type TablePlace, nfgenmsg, nftType } from '../nftables/message.ts';
-import { ChainDigester, type RuleBounds, RuleDigester, findExpressions } from '../nftables/ruleDigest.ts';
-import type { DatagramPort } from '../port.ts';
-import type { Sequence } from '../socket.ts';
+import { exchange, type Sequence } from '../request.ts';
+import { nfgenmsg, nftType, type TablePlace } from '../nftables/message.ts';
+import { ChainDigester, findExpressions, type RuleBounds, RuleDigester } from '../nftables/ruleDigest.ts';
+import type { DatagramSocket } from '../socket.ts';
 
 /** Dumps of chains, one message each, and the digests that they should have, without names. */
 export interface ChainQuestions {
@@ -41,7 +41,6 @@ const NFTA_RULE_TABLE = 1;
 const NFTA_RULE_CHAIN = 2;
 const BYTES_PER_QUESTION = 80;
 const WORDS_PER_CHAIN = 3;
-const GET_RULE = nftType('get rule');
 
 /** Questions about chains of one table, to be asked in one go. */
 export class ChainQuestionList {
@@ -65,7 +64,7 @@ export class ChainQuestionList {
   }
 
   add(chain: string, digest: number): void {
-    const start = this.#writer.openMessage(GET_RULE, NLM_F_REQUEST | NLM_F_DUMP, 0);
+    const start = this.#writer.openMessage(nftType('get rule'), NLM_F_REQUEST | NLM_F_DUMP, 0);
     this.#writer.raw(this.#prefix).string(NFTA_RULE_CHAIN, chain).closeMessage(start);
     this.#digests[this.#size++] = digest;
   }
@@ -82,7 +81,7 @@ export class ChainQuestionList {
 
 /** Those that differ, as `readCompared` reads them. */
 export async function compareChains(
-  port: DatagramPort,
+  socket: DatagramSocket,
   { requests, digests }: ChainQuestions,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const reader = new ChainDigestReader();
@@ -93,7 +92,7 @@ export async function compareChains(
     const last = view.getUint32(offset + SEQUENCE_OFFSET, LITTLE_ENDIAN);
     reader.begin(last);
     const request = requests.subarray(offset, offset + length);
-    for await (const datagram of exchange(port, request, [{ bytes: length, last, isDump: true }]))
+    for await (const datagram of exchange(socket, request, [{ bytes: length, last, isDump: true }]))
       reader.take(datagram);
     const isSame = reader.end() === digests[place];
     if (!isSame || reader.errno !== 0 || reader.isInterrupted)

@@ -1,14 +1,14 @@
 /** Elements of a set by a part of their keys. The kernel has no such question: it returns all of a set, or one. */
 import { attributeEnd, findAttribute } from '../attributes.ts';
 import {
+  align,
   ATTRIBUTE_HEADER_BYTES,
   HEADER_BYTES,
   LITTLE_ENDIAN,
   NLA_F_NESTED,
-  align,
   viewOf,
 } from '../codec.ts';
-import { NFGENMSG_BYTES } from '../nfnetlink.ts';
+import { NFGENMSG_BYTES } from '../generic.ts';
 import type { MessageTest } from './scan.ts';
 
 /** Elements whose key has one of these values at one of these places. */

@@ -8,20 +8,20 @@ import { errnoName } from '../../system/libc.ts';
 import { JunctionError } from '../../errors.ts';
 import { attributeEnd, findAttribute } from '../attributes.ts';
 import {
+  align,
   ATTRIBUTE_HEADER_BYTES,
+  decodeErrno,
+  forEachMessage,
   HEADER_BYTES,
   LITTLE_ENDIAN,
   NLA_F_NESTED,
   NLA_TYPE_MASK,
   NLMSG_ERROR,
-  align,
-  decodeErrno,
-  forEachMessage,
   viewOf,
 } from '../codec.ts';
-import { exchange } from '../exchange.ts';
-import { NFGENMSG_BYTES } from '../nfnetlink.ts';
-import type { DatagramPort } from '../port.ts';
+import { exchange } from '../request.ts';
+import { NFGENMSG_BYTES } from '../generic.ts';
+import type { DatagramSocket } from '../socket.ts';
 
 /** Elements of one set. */
 export interface Lookup {
@@ -45,12 +45,12 @@ export interface Differing {
 
 /** For each lookup, how many elements differ; of each twice its place, and one more if it is missing. Numbers of 32 bits. */
 export async function lookUpAll(
-  port: DatagramPort,
+  socket: DatagramSocket,
   lookups: readonly Lookup[],
 ): Promise<Uint8Array<ArrayBuffer>> {
   const numbers: number[] = [];
   for (const lookup of lookups) {
-    const places = await lookUp(port, lookup);
+    const places = await lookUp(socket, lookup);
     numbers.push(places.length, ...places);
   }
   return new Uint8Array(Uint32Array.from(numbers).buffer);
@@ -68,7 +68,7 @@ export function readDiffering(bytes: Uint8Array): readonly (readonly Differing[]
   return all;
 }
 
-async function lookUp(port: DatagramPort, { request, elements }: Lookup): Promise<readonly number[]> {
+async function lookUp(socket: DatagramSocket, { request, elements }: Lookup): Promise<readonly number[]> {
   const view = viewOf(elements);
   const places: number[] = [];
   for (let at = 0, first = 0; at < elements.length; ) {
@@ -78,7 +78,7 @@ async function lookUp(port: DatagramPort, { request, elements }: Lookup): Promis
       if (end - at > MOST_BYTES) break;
       ends.push(end);
     }
-    const { answered, different } = await ask(port, request, elements, at, ends);
+    const { answered, different } = await ask(socket, request, elements, at, ends);
     for (const index of different) places.push((first + index) << 1);
     const isMissing = answered < ends.length;
     if (isMissing) places.push(((first + answered) << 1) | 1);
@@ -96,7 +96,7 @@ interface Compared {
 }
 
 async function ask(
-  port: DatagramPort,
+  socket: DatagramSocket,
   request: Uint8Array,
   elements: Uint8Array,
   start: number,
@@ -108,7 +108,7 @@ async function ask(
   const different: number[] = [];
   let answered = 0;
   let errno = 0;
-  for await (const datagram of exchange(port, bytes, [{ bytes: bytes.length, last }]))
+  for await (const datagram of exchange(socket, bytes, [{ bytes: bytes.length, last }]))
     forEachMessage(datagram, (view, offset, length) => {
       if (view.getUint32(offset + 8, LITTLE_ENDIAN) !== last) return;
       if (view.getUint16(offset + 4, LITTLE_ENDIAN) === NLMSG_ERROR) {

@@ -1,14 +1,15 @@
 /** A dump that is given away a datagram at a time. A filter leaves out what nobody wants, so that it is not decoded. */
 import {
+  forEachMessage,
+  isEnd,
   LITTLE_ENDIAN,
   NLM_F_DUMP_INTR,
   NLMSG_NOOP,
   NLMSG_OVERRUN,
-  forEachMessage,
   viewOf,
 } from '../codec.ts';
-import { exchange, isEnd } from '../exchange.ts';
-import type { DatagramPort } from '../port.ts';
+import { exchange } from '../request.ts';
+import type { DatagramSocket } from '../socket.ts';
 import { TimeSlice, runSliced } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { type ChainFilter, chainTest } from './chainFilter.ts';
@@ -27,7 +28,7 @@ export interface MessageTest {
  * interrupted, whatever was left out.
  */
 export async function scanTable(
-  port: DatagramPort,
+  socket: DatagramSocket,
   request: Uint8Array,
   filter: ScanFilter | undefined,
   emit: (bytes: Uint8Array) => void,
@@ -36,7 +37,7 @@ export async function scanTable(
   const test = filter && (await runSliced(testOf(filter), timeSlice));
   const last = viewOf(request).getUint32(8, LITTLE_ENDIAN);
   let interrupted = 0;
-  for await (const datagram of exchange(port, request, [{ bytes: request.length, last, isDump: true }]))
+  for await (const datagram of exchange(socket, request, [{ bytes: request.length, last, isDump: true }]))
     forEachMessage(datagram, (view, offset, length) => {
       const type = view.getUint16(offset + 4, LITTLE_ENDIAN);
       const flags = view.getUint16(offset + 6, LITTLE_ENDIAN);

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { type Ip, parseIp } from '../../../src/model/ip.ts';
 import { readServerConnections } from '../../../src/modes/ipvs/counters.ts';
-import type { Change } from '../../../src/netlink/batch.ts';
+import type { Change } from '../../../src/netlink/request.ts';
 import { directChannel } from '../../../src/netlink/channel.ts';
 import {
   deleteDestination,
@@ -25,7 +25,8 @@ import {
   type Link,
   newLink,
 } from '../../../src/netlink/rtnetlink.ts';
-import { NETLINK_GENERIC, NETLINK_ROUTE, NetlinkSocket } from '../../../src/netlink/socket.ts';
+import { NETLINK_GENERIC, NETLINK_ROUTE } from '../../../src/netlink/socket.ts';
+import { SyncSocket } from '../../netlink/support/syncSocket.ts';
 import {
   applyChanges,
   findIpvsFamily,
@@ -180,8 +181,8 @@ export const IPVS_NETLINK: GuestSuite = {
 };
 
 interface Kernel {
-  readonly socket: NetlinkSocket;
-  readonly links: NetlinkSocket;
+  readonly socket: SyncSocket;
+  readonly links: SyncSocket;
   /** Of the generic-netlink family. */
   readonly id: number;
 }
@@ -191,14 +192,14 @@ let opened: Kernel | undefined;
 /** On first use: the host reads this file too, and has none. */
 function kernel(): Kernel {
   if (opened) return opened;
-  const socket = NetlinkSocket.open(NETLINK_GENERIC);
+  const socket = SyncSocket.open(NETLINK_GENERIC);
   const lookup = findIpvsFamily(socket);
   if (lookup.state !== 'present') throw new Error(lookup.reason);
-  return (opened = { socket, links: NetlinkSocket.open(NETLINK_ROUTE), id: lookup.id });
+  return (opened = { socket, links: SyncSocket.open(NETLINK_ROUTE), id: lookup.id });
 }
 
 /** `done`, `exists`, `absent`, or the name of the error. */
-function apply(changes: readonly Change[], socket: NetlinkSocket = kernel().socket): readonly string[] {
+function apply(changes: readonly Change[], socket: SyncSocket = kernel().socket): readonly string[] {
   return applyChanges(socket, changes).map((each) => (each.state === 'refused' ? each.name : each.state));
 }
 
@@ -228,10 +229,15 @@ function device(): Link {
 }
 
 /** Of the one real server. The kernel adds them up every two seconds. */
-async function countedConnections(socket: NetlinkSocket, id: number): Promise<number | undefined> {
+async function countedConnections(socket: SyncSocket, id: number): Promise<number | undefined> {
   const server = { ...CLUSTER, ...PLAIN, destinations: [], rank: 'address', servicePort: 'a/b:c' } as const;
   for (let tries = 0; tries < 60; tries++) {
-    const [reading] = await readServerConnections(directChannel(socket), id, [['', server]], 'IPv4');
+    const [reading] = await readServerConnections(
+      directChannel(socket.socket, socket.sequence),
+      id,
+      [['', server]],
+      'IPv4',
+    );
     if (reading && reading.connections > 0) return reading.connections;
     await new Promise((resolve) => setTimeout(resolve, 500));
   }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { readServerConnections } from '../../../src/modes/ipvs/counters.ts';
 import { desiredStateOf } from '../../../src/modes/ipvs/print.ts';
 import type { DumpReply } from '../../../src/netlink/channel.ts';
-import type { NetlinkRequest } from '../../../src/netlink/socket.ts';
+import type { NetlinkRequest } from '../../../src/netlink/request.ts';
 import { Cluster } from '../../plan/cluster.ts';
 import { unhex } from '../../system/support/bytes.ts';
 import { ip } from '../../plan/given.ts';

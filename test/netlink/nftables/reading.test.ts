@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { NetlinkChannel, DumpReply } from '../../../src/netlink/channel.ts';
+import type { DumpReply, NetlinkChannel } from '../../../src/netlink/channel.ts';
 import { readElements } from '../../../src/netlink/nftables/elements.ts';
 import { unhex } from '../../system/support/bytes.ts';
 import { INTERVAL_ELEMENTS, MAP_ELEMENT, RANGE_ELEMENT } from './support/golden.ts';

@@ -10,6 +10,7 @@ const IMPORTS = `
   import { spawnSync } from 'node:child_process';
   import { directChannel } from './src/netlink/channel.ts';
   import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
+  import { SyncSocket } from './test/netlink/support/syncSocket.ts';
   import { NetlinkThread } from './src/netlink/thread.ts';
   import { dumpMessages } from './test/netlink/support/readers.ts';
   import { decodeChain, getChains } from './src/netlink/nftables/objects.ts';
@@ -24,8 +25,8 @@ const IMPORTS = `
   import { transaction } from './src/netlink/nftables/transaction.ts';
   const print = (value) => console.log(JSON.stringify(value, (_, each) =>
     typeof each === 'bigint' ? Number(each) : each instanceof Uint8Array ? Buffer.from(each).toString('hex') : each));
-  const socket = NetlinkSocket.open(NETLINK_NETFILTER);
-  const channel = directChannel(socket);
+  const socket = SyncSocket.open(NETLINK_NETFILTER);
+  const channel = directChannel(socket.socket, socket.sequence);
   const commit = (operations) => channel.commit(transaction(operations));
   const place = { family: 'ip', table: 'junction' };
   const read = (request, decode) => dumpMessages(socket, 'the table', request).map(({ payload }) => decode(payload));

@@ -1,6 +1,7 @@
 /** How changes become one datagram, and what the answers to it mean. */
 import { describe, expect, it } from 'vitest';
-import { channelTo } from '../../../src/netlink/channel.ts';
+import { directChannel } from '../../../src/netlink/channel.ts';
+import { Sequence } from '../../../src/netlink/request.ts';
 import { NLM_F_ACK } from '../../../src/netlink/codec.ts';
 import { ElementList } from '../../../src/netlink/nftables/elementList.ts';
 import {
@@ -8,7 +9,6 @@ import {
   type NftOperation,
   transaction,
 } from '../../../src/netlink/nftables/transaction.ts';
-import { Sequence } from '../../../src/netlink/socket.ts';
 import { inWords } from '../../system/support/bytes.ts';
 import { KernelPeer, type Script, acknowledge, refusal } from '../support/kernelPeer.ts';
 
@@ -51,7 +51,7 @@ describe('one datagram', () => {
 
 describe('a commit', () => {
   const commit = async (script: Script, operations: readonly NftOperation[]): Promise<unknown> =>
-    channelTo(new KernelPeer(script)).commit(transaction(operations));
+    directChannel(new KernelPeer(script)).commit(transaction(operations));
   /** Says so of the messages of one type, and acknowledges who asks for it. */
   const refusing =
     (type: number, errno: number): Script =>
@@ -60,7 +60,7 @@ describe('a commit', () => {
 
   it('is done when the last is acknowledged', async () => {
     const peer = new KernelPeer(acknowledge);
-    expect(await channelTo(peer).commit(transaction([table, elements(30_000), chain]))).toEqual({
+    expect(await directChannel(peer).commit(transaction([table, elements(30_000), chain]))).toEqual({
       state: 'done',
     });
     expect(peer.datagrams).toHaveLength(1);
@@ -110,7 +110,7 @@ describe('a commit', () => {
       isFirst = false;
       return [refusal(request, ENOMEM)];
     };
-    const channel = channelTo(new KernelPeer(script));
+    const channel = directChannel(new KernelPeer(script));
     expect(await channel.commit(transaction([table]))).toMatchObject({ state: 'refused' });
     expect(await channel.commit(transaction([table, chain]))).toEqual({ state: 'done' });
   });

@@ -1,6 +1,6 @@
 /** Every decoder of the library, with a message that it reads. For little-endian machines, which is where tests run. */
-import { decodeAddress, decodeLink, decodeIsLocal } from '../../../src/netlink/rtnetlink.ts';
-import { NLMSG_OVERRUN, decodeErrno, decodeMessages } from '../../../src/netlink/codec.ts';
+import { decodeAddress, decodeIsLocal, decodeLink } from '../../../src/netlink/rtnetlink.ts';
+import { decodeErrno, decodeMessages, NLMSG_OVERRUN } from '../../../src/netlink/codec.ts';
 import { decodeText } from '../../../src/netlink/kinds.ts';
 import {
   decodeAttributes,
@@ -12,7 +12,7 @@ import {
   decodeU8,
 } from './attributes.ts';
 import { decodeFlow } from '../../../src/netlink/conntrack.ts';
-import { decodeFamilyId } from '../../../src/netlink/genetlink.ts';
+import { decodeFamilyId } from '../../../src/netlink/generic.ts';
 import { decodeIp } from '../../../src/netlink/inet.ts';
 import { IPSET_TYPES, decodeRevision } from '../../../src/netlink/ipset.ts';
 import { decodeEntry, decodeIpset } from './readers.ts';
@@ -24,8 +24,7 @@ import {
 } from '../../../src/netlink/ipvs.ts';
 import { decodeNfacct } from '../../../src/netlink/nfacct.ts';
 import { decodeGeneration } from '../../../src/netlink/nftables/message.ts';
-import { ReplyReader } from '../../../src/netlink/socket.ts';
-import { endsAnswer } from '../../../src/netlink/exchange.ts';
+import { endsAnswer, ReplyReader } from '../../../src/netlink/request.ts';
 import { unhex } from '../../system/support/bytes.ts';
 import { type Decoder, decoder } from './fuzz.ts';
 

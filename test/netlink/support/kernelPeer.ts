@@ -4,18 +4,18 @@
  */
 import { JunctionError } from '../../../src/errors.ts';
 import {
+  decodeMessages,
   LITTLE_ENDIAN,
   type Message,
   MessageWriter,
-  NLMSG_DONE,
-  NLMSG_ERROR,
   NLM_F_ACK,
   NLM_F_DUMP,
   NLM_F_DUMP_INTR,
   NLM_F_REQUEST,
-  decodeMessages,
+  NLMSG_DONE,
+  NLMSG_ERROR,
 } from '../../../src/netlink/codec.ts';
-import { AnswersLost, type DatagramPort } from '../../../src/netlink/port.ts';
+import { type DatagramSocket, ReceiveOverrun } from '../../../src/netlink/socket.ts';
 
 /** A datagram, or the end of waiting for one. */
 const NLM_F_MULTI = 0x02;
@@ -25,7 +25,7 @@ export type Incoming = Uint8Array | 'ENOBUFS' | 'silence';
 /** What one request is answered. It may have no end. */
 export type Script = (request: Message) => Iterable<Incoming>;
 
-export class KernelPeer implements DatagramPort {
+export class KernelPeer implements DatagramSocket {
   readonly requests: Message[] = [];
   /** How many messages came in each datagram. */
   readonly datagrams: number[] = [];
@@ -53,7 +53,7 @@ export class KernelPeer implements DatagramPort {
   receive(): Uint8Array {
     this.#assertOpen();
     const incoming = this.#next();
-    if (incoming === 'ENOBUFS') throw new AnswersLost();
+    if (incoming === 'ENOBUFS') throw new ReceiveOverrun();
     if (incoming === 'silence') throw new JunctionError('NETLINK_TIMED_OUT', 'netlink: no answer in time');
     return incoming;
   }

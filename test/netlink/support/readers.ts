@@ -3,61 +3,62 @@ import { constants } from 'node:os';
 import { JunctionError } from '../../../src/errors.ts';
 import type { Family } from '../../../src/model/ip.ts';
 import { AttributeTable, required } from '../../../src/netlink/attributes.ts';
-import { type Change, changeJob, type ChangeOutcome, NOTHING } from '../../../src/netlink/batch.ts';
+import {
+  type Change,
+  changeJob,
+  type ChangeOutcome,
+  type NetlinkRequest,
+  NOTHING,
+} from '../../../src/netlink/request.ts';
 import { type DumpReply, messagesOf } from '../../../src/netlink/channel.ts';
 import {
   ATTRIBUTE_HEADER_BYTES,
   LITTLE_ENDIAN,
+  malformedMessage,
   type Message,
   NLM_F_DUMP,
-  malformedMessage,
 } from '../../../src/netlink/codec.ts';
 import { runToEnd } from '../../../src/time/timeSlice.ts';
+import { decodeFamilyId, genericRequest, GENLMSGHDR_BYTES, getFamily } from '../../../src/netlink/generic.ts';
 import {
-  decodeFamilyId,
-  GENLMSGHDR_BYTES,
-  genericRequest,
-  getFamily,
-} from '../../../src/netlink/genetlink.ts';
-import {
-  type IpsetEntry,
-  type IpsetSupport,
-  type IpsetType,
   decodeEntries,
   decodeSupport,
   decodingSet,
+  type IpsetEntry,
+  type IpsetSupport,
+  type IpsetType,
   listRequest,
   typeRequest,
 } from '../../../src/netlink/ipset.ts';
 import {
-  type IpvsServiceKey,
-  type IpvsTimeouts,
   decodeDestination,
   decodeService,
   getDestinations,
   getServices,
+  type IpvsServiceKey,
+  type IpvsTimeouts,
 } from '../../../src/netlink/ipvs.ts';
 import { u32 } from '../../../src/netlink/kinds.ts';
 import {
-  type Link,
-  type LinkAddress,
-  RTM_NEWADDR,
-  RTM_NEWLINK,
   decodeAddress,
   decodeLink,
   getAddresses,
   getLink,
   getLinks,
+  type Link,
+  type LinkAddress,
+  RTM_NEWADDR,
+  RTM_NEWLINK,
 } from '../../../src/netlink/rtnetlink.ts';
-import type { NetlinkRequest, NetlinkSocket } from '../../../src/netlink/socket.ts';
+import type { SyncSocket } from './syncSocket.ts';
 
 /** Outcomes in the order of the changes. */
-export function applyChanges(socket: NetlinkSocket, changes: readonly Change[]): readonly ChangeOutcome[] {
+export function applyChanges(socket: SyncSocket, changes: readonly Change[]): readonly ChangeOutcome[] {
   return socket.perform(changeJob(changes, socket.sequence));
 }
 
 /** A table may change while it is read; then it is read again. `what`: `the links`. */
-function dump(socket: NetlinkSocket, what: string, request: NetlinkRequest): DumpReply {
+function dump(socket: SyncSocket, what: string, request: NetlinkRequest): DumpReply {
   for (let attempt = 0; attempt < 10; attempt++) {
     const reply = socket.request({ ...request, flags: request.flags | NLM_F_DUMP });
     if (reply.kind === 'refused' || !reply.interrupted) return reply;
@@ -65,15 +66,11 @@ function dump(socket: NetlinkSocket, what: string, request: NetlinkRequest): Dum
   throw new Error(`netlink: ${what} changed during each of ten readings`);
 }
 
-export function dumpMessages(
-  socket: NetlinkSocket,
-  what: string,
-  request: NetlinkRequest,
-): readonly Message[] {
+export function dumpMessages(socket: SyncSocket, what: string, request: NetlinkRequest): readonly Message[] {
   return messagesOf(dump(socket, what, request), what);
 }
 
-export function listLinks(socket: NetlinkSocket): readonly Link[] {
+export function listLinks(socket: SyncSocket): readonly Link[] {
   return dumpMessages(socket, 'the links', getLinks())
     .filter(({ type }) => type === RTM_NEWLINK)
     .map(({ payload }) => decodeLink(payload));
@@ -85,7 +82,7 @@ interface AddressFilter {
 }
 
 /** Of all links, also those that are down. */
-export function listAddresses(socket: NetlinkSocket, filter: AddressFilter = {}): readonly LinkAddress[] {
+export function listAddresses(socket: SyncSocket, filter: AddressFilter = {}): readonly LinkAddress[] {
   const { family, linkIndex } = filter;
   return dumpMessages(socket, 'the addresses', getAddresses(family))
     .filter(({ type }) => type === RTM_NEWADDR)
@@ -112,7 +109,7 @@ export function decodeEntry(type: IpsetType, data: Uint8Array): IpsetEntry {
 }
 
 /** `undefined` where there is none of that name. */
-export function readSet(socket: NetlinkSocket, name: string): Ipset | undefined {
+export function readSet(socket: SyncSocket, name: string): Ipset | undefined {
   const reply = dump(socket, `the set ${name}`, listRequest(name));
   if (reply.kind === 'answered') return decodeIpset(reply.messages);
   if (reply.errno === constants.errno.ENOENT) return undefined;
@@ -130,7 +127,7 @@ const TIMEOUTS = new AttributeTable('the time-outs of IPVS', {
 
 /** Of a service that is not there: none, for so the kernel answers. */
 export function listDestinations(
-  socket: NetlinkSocket,
+  socket: SyncSocket,
   ipvs: number,
   service: IpvsServiceKey,
 ): readonly ReturnType<typeof decodeDestination>[] {
@@ -138,7 +135,7 @@ export function listDestinations(
   return dumpMessages(socket, 'the real servers', request).map(({ payload }) => decodeDestination(payload));
 }
 
-export function readTimeouts(socket: NetlinkSocket, ipvs: number): IpvsTimeouts {
+export function readTimeouts(socket: SyncSocket, ipvs: number): IpvsTimeouts {
   return TIMEOUTS.read(askIpvs(socket, genericRequest(ipvs, IPVS_CMD_GET_CONFIG)), GENLMSGHDR_BYTES);
 }
 
@@ -147,7 +144,7 @@ export function flushIpvs(ipvs: number): Change {
   return { ...genericRequest(ipvs, IPVS_CMD_FLUSH), expected: NOTHING };
 }
 
-function askIpvs(socket: NetlinkSocket, request: NetlinkRequest): Uint8Array {
+function askIpvs(socket: SyncSocket, request: NetlinkRequest): Uint8Array {
   const reply = socket.request(request);
   if (reply.kind === 'refused')
     throw new JunctionError('NETLINK_FAILED', `netlink: cannot ask IPVS: ${reply.name}`);
@@ -157,7 +154,7 @@ function askIpvs(socket: NetlinkSocket, request: NetlinkRequest): Uint8Array {
 }
 
 /** `undefined` where there is none of that name. */
-export function readLink(socket: NetlinkSocket, name: string): Link | undefined {
+export function readLink(socket: SyncSocket, name: string): Link | undefined {
   const reply = socket.request(getLink(name));
   if (reply.kind === 'answered') {
     const [message] = reply.messages;
@@ -172,7 +169,7 @@ type FamilyLookup =
   | { readonly state: 'absent'; readonly reason: string };
 
 /** The kernel loads the family's module, if it has it and may. `module` is what the reason names. */
-export function findFamily(socket: NetlinkSocket, name: string, module: string): FamilyLookup {
+export function findFamily(socket: SyncSocket, name: string, module: string): FamilyLookup {
   const reply = socket.request(getFamily(name));
   if (reply.kind === 'answered') {
     const [message] = reply.messages;
@@ -185,13 +182,13 @@ export function findFamily(socket: NetlinkSocket, name: string, module: string):
 }
 
 /** The number by which this kernel knows IPVS; every request needs it. */
-export function findIpvsFamily(socket: NetlinkSocket): FamilyLookup {
+export function findIpvsFamily(socket: SyncSocket): FamilyLookup {
   return findFamily(socket, 'IPVS', 'ip_vs');
 }
 
 /** Those for firewall marks, which have no address and are not ours, are left out. */
 export function listServices(
-  socket: NetlinkSocket,
+  socket: SyncSocket,
   ipvs: number,
 ): readonly NonNullable<ReturnType<typeof decodeService>>[] {
   const messages = messagesOf(dump(socket, 'the virtual servers', getServices(ipvs)), 'the virtual servers');
@@ -199,10 +196,10 @@ export function listServices(
 }
 
 /** The kernel loads the type's module if it can. */
-export function probeSetType(socket: NetlinkSocket, type: IpsetType, family: Family): IpsetSupport {
+export function probeSetType(socket: SyncSocket, type: IpsetType, family: Family): IpsetSupport {
   return decodeSupport(type, socket.request(typeRequest(type, family)));
 }
 
-export function applyChange(socket: NetlinkSocket, change: Change): ChangeOutcome {
+export function applyChange(socket: SyncSocket, change: Change): ChangeOutcome {
   return applyChanges(socket, [change])[0] ?? { state: 'absent' };
 }

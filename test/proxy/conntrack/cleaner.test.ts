@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { FlowCleaner, type FlowTable } from '../../../src/proxy/conntrack.ts';
-import type { ChangeOutcome } from '../../../src/netlink/batch.ts';
+import type { ChangeOutcome, NetlinkEnd } from '../../../src/netlink/request.ts';
 import type { DumpFilter, FlowTest, KernelFlow } from '../../../src/netlink/conntrack.ts';
-import type { NetlinkEnd } from '../../../src/netlink/socket.ts';
 import { createLog } from '../../../src/log/log.ts';
 import { cluster } from '../../plan/cluster.ts';
 import { ip } from '../../plan/given.ts';

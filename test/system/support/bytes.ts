@@ -1,6 +1,6 @@
 /** Netlink messages as text, in words of four bytes. For little-endian machines, which is where tests run. */
 import { MessageWriter } from '../../../src/netlink/codec.ts';
-import type { NetlinkRequest } from '../../../src/netlink/socket.ts';
+import type { NetlinkRequest } from '../../../src/netlink/request.ts';
 
 /** The message with sequence number 1, and no flags but its own. */
 export function requestHex({ type, flags, payload }: NetlinkRequest): string {

@@ -3,6 +3,7 @@ import { constants } from 'node:os';
 import { JunctionError } from '../../../errors.ts';
 import type { Family } from '../../../model/ip.ts';
 import { messagesOf, type NetlinkChannel } from '../../../netlink/channel.ts';
+import type { NetlinkReply } from '../../../netlink/request.ts';
 import {
   decodeElements,
   getElement,
@@ -23,7 +24,6 @@ import {
   getTable,
   getTables,
 } from '../../../netlink/nftables/objects.ts';
-import type { NetlinkReply } from '../../../netlink/socket.ts';
 import { isAbsent, readSet } from '../client.ts';
 import { NFT_FAMILY } from '../rules/print.ts';
 import { groupBy } from '../rules/table.ts';

@@ -3,9 +3,10 @@ import { spawnSync } from 'node:child_process';
 import type { Family } from '../../../../../src/model/ip.ts';
 import { AttributeTable, withDefault } from '../../../../../src/netlink/attributes.ts';
 import { bytes } from '../../../../../src/netlink/kinds.ts';
-import { NFGENMSG_BYTES } from '../../../../../src/netlink/nfnetlink.ts';
+import { NFGENMSG_BYTES } from '../../../../../src/netlink/generic.ts';
 import { getRules } from '../../../../../src/netlink/nftables/objects.ts';
-import { NETLINK_NETFILTER, NetlinkSocket } from '../../../../../src/netlink/socket.ts';
+import { NETLINK_NETFILTER } from '../../../../../src/netlink/socket.ts';
+import { SyncSocket } from '../../../../netlink/support/syncSocket.ts';
 import { dumpMessages } from '../../../../netlink/support/readers.ts';
 
 const NFT_FAMILY = { IPv4: 'ip', IPv6: 'ip6' } as const;
@@ -33,7 +34,7 @@ interface RawRule {
 }
 
 export function rawRules(family: Family, table: string): readonly RawRule[] {
-  const socket = NetlinkSocket.open(NETLINK_NETFILTER);
+  const socket = SyncSocket.open(NETLINK_NETFILTER);
   try {
     const request = getRules({ family: NFT_FAMILY[family], table });
     return dumpMessages(socket, table, request).map(({ payload }) => ({
