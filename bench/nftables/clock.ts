@@ -66,9 +66,6 @@ export class Clock {
       request: (request) => channel.request(request),
       requestAll: (requests) => channel.requestAll(requests),
       dumpAll: (requests) => channel.dumpAll(requests),
-      get committed() {
-        return channel.committed;
-      },
       lookUp: (lists) => channel.lookUp(lists),
       scan: (...asked) => channel.scan(...asked),
       commit: async (transaction) => {

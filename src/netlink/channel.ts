@@ -51,8 +51,6 @@ export type ScanEnd = NetlinkEnd & { readonly examined: number };
 export interface TransactionChannel extends NetlinkChannel {
   /** All of it or nothing, in one datagram. One that is larger than the kernel takes fails with EMSGSIZE. */
   commit(transaction: NetlinkTransaction): Promise<CommitReply>;
-  /** How many of them the kernel took. */
-  readonly committed: number;
   /** Of each list, the elements that the kernel lacks or has otherwise. */
   lookUp(lists: readonly ElementsAt[]): Promise<readonly (readonly Differing[])[]>;
   /**
@@ -98,7 +96,6 @@ const READINGS = 10;
 export class JobChannel implements RulesChannel {
   readonly #use: Use;
   readonly #sequence: Sequence;
-  #committed = 0;
 
   constructor(use: Use, sequence = new Sequence()) {
     this.#use = use;
@@ -110,14 +107,7 @@ export class JobChannel implements RulesChannel {
   }
 
   async commit(transaction: NetlinkTransaction): Promise<CommitReply> {
-    const job = transaction(this.#sequence);
-    const reply = await this.#do('commit', job);
-    if (reply.state === 'done' && job.exchanges.length > 0) this.#committed++;
-    return reply;
-  }
-
-  get committed(): number {
-    return this.#committed;
+    return this.#do('commit', transaction(this.#sequence));
   }
 
   async request(request: NetlinkRequest): Promise<NetlinkReply> {
