@@ -2,7 +2,8 @@
 import type { Ip } from '../model/ip.ts';
 import { NLM_F_DUMP } from '../netlink/codec.ts';
 import { decodeLink, decodeRoute, getLinks, getRoute, type Link } from '../netlink/rtnetlink.ts';
-import { NETLINK_ROUTE, type NetlinkRequest, requestOnce } from '../netlink/socket.ts';
+import { NETLINK_ROUTE } from '../netlink/socket.ts';
+import { type NetlinkRequest, requestOnce } from '../netlink/request.ts';
 
 /** For one packet. `undefined`: there is no route, or it is not known. */
 export type OutInterface = (packet: { readonly source: Ip; readonly destination: Ip }) => string | undefined;

@@ -13,7 +13,8 @@ import {
   getService,
 } from '../../netlink/ipvs.ts';
 import { decodeIsLocal, getRoute } from '../../netlink/rtnetlink.ts';
-import { NETLINK_ROUTE, requestOnce } from '../../netlink/socket.ts';
+import { NETLINK_ROUTE } from '../../netlink/socket.ts';
+import { requestOnce } from '../../netlink/request.ts';
 import { findIpvs, type IpvsChannels } from './client.ts';
 import type { ServerKey } from './rules/compile.ts';
 import type { SetEntry } from './rules/sets.ts';
