@@ -207,7 +207,8 @@ async function offer(client: TrialClient, table: Table, rules: readonly Rule[]):
     const head = table === 'nat' ? [chainLine('POSTROUTING')] : [];
     const error = await restore(client, table, [...head, ...lines, REMOVAL]);
     const named = [...(error?.detail ?? '').matchAll(/^line \d+: (\w+) failed \((.*?)\)/gm)];
-    const [, , reason] = named.find(([, operation]) => operation !== 'CHAIN_DEL') ?? [];
+    // Before 1.8.9 it is CHAIN_USER_DEL.
+    const [, , reason] = named.find(([, operation = '']) => !/^CHAIN_(USER_)?DEL$/.test(operation)) ?? [];
     // The first nft variants name no lines.
     if (!error || named.length > 0) return reason && `the kernel refuses it ("${reason}")`;
   }

@@ -45,6 +45,7 @@ const CASES: Readonly<Record<string, readonly Row[]>> = {
   iptables: [
     [{}, ''],
     [{ iptables: { variant: 'legacy' } }, ''],
+    [{ iptables: { deletion: 'CHAIN_USER_DEL' } }, ''],
     [{ capabilities: '0' }, 'missing capability NET_ADMIN'],
     [{ programs: ['iptables', 'ip6tables'] }, 'missing program iptables; missing program ip6tables'],
     [{ programs: ['iptables-restore'] }, 'missing iptables rules, IPv4'],

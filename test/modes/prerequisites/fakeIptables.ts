@@ -16,6 +16,8 @@ export interface FakeIptablesOptions {
   /** Words for which the program has no library. */
   readonly lacksLibrary?: readonly string[];
   readonly lacksTables?: readonly string[];
+  /** What it calls the deletion of a chain: CHAIN_USER_DEL before 1.8.9. */
+  readonly deletion?: string;
   /** Names the COMMIT instead of the lines, as the first nft variants did. */
   readonly namesNoLines?: boolean;
   /** Thrown by every restore. */
@@ -74,7 +76,8 @@ export class FakeIptables implements TrialClient {
     const rules = chains.get(table + name);
     if (!rules) throw new Error(`no chain ${name} for ${line}`);
     if (word === '-X') {
-      if (rules.length > 0) return `CHAIN_DEL failed (Device or resource busy): chain ${name}`;
+      if (rules.length > 0)
+        return `${this.#options.deletion ?? 'CHAIN_DEL'} failed (Device or resource busy): chain ${name}`;
       chains.delete(table + name);
       return undefined;
     }
