@@ -65,10 +65,13 @@ memory, with the budgets beside the numbers
   --node-options TEXT      of Node (default --max-semi-space-size=2, as the image sets it)
   --json                   all numbers
 
-loss: connections lost by a restart, kill -9, a flush and a mode switch, in every mode; real packets, the whole
+loss: connections lost by a restart, kill -9, a flush, an upgrade and a mode switch, in every mode; real packets, the whole
 daemon. KUBE_PROXY=/path/to/kube-proxy puts one beside Junction's
   --held 60                connections that are open over each event
   --where both|lab|guest   on this machine's kernel, or in User-mode Linux, whose kernel has IPVS
+  --connections 5000       that are opened in each scenario
+  --services 500           that a start writes besides those of the traffic; not in the guest
+  --older PATH             dist/junction.js of an older version, for an upgrade
   --only TEXT              only scenarios whose name has it, like "iptables-nft to nftables"
 `;
 

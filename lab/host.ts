@@ -14,7 +14,7 @@ import { ADDRESSES, type Addresses, type HostName } from './topology.ts';
 export const REQUEST_TIMEOUT_MS = 15_000;
 const COMMAND_TIMEOUT_MS = 300_000;
 /** Below the node ports and the ports that the kernel chooses from. */
-const FRESH_PORTS = { first: 20_000, count: 10_000 };
+const FRESH_PORTS = { first: 11_000, count: 19_000 };
 /** A caller that died before the kernel was asked for a signal at its death causes no signal any more. */
 const UNLESS_ORPHANED = '[ "$PPID" = "$0" ] && exec "$@"';
 const LOOPBACK = ['127.0.0.1', '::1'];

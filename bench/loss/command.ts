@@ -4,7 +4,7 @@ import { runInGuest, whyNoGuest } from '../../lab/guest/machine.ts';
 import { BadArgument, numberOption, option, progress, refuseUnknown } from '../arguments.ts';
 import { LAB_MODES, type LossResult, nameOf, scenariosOf } from './messages.ts';
 import { printLossReport, printRow } from './report.ts';
-import { runInLab } from './run.ts';
+import { type LossRunOptions, runInLab } from './run.ts';
 
 const GUEST_PROGRAM = fileURLToPath(new URL('bench-loss-guest.js', import.meta.url));
 const JUNCTION = [process.execPath, fileURLToPath(new URL('junction.js', import.meta.url))];
@@ -16,28 +16,49 @@ const KUBE_PROXIES = [
   undefined,
   ...(process.env['KUBE_PROXY'] === undefined ? [] : [process.env['KUBE_PROXY']]),
 ];
+const EVENTS = ['restart', 'kill', 'kills', 'flush'] as const;
 /** That are told while it runs. */
 const MOST_FAILURES = 5;
 
 export async function lossCommand(args: readonly string[]): Promise<void> {
-  refuseUnknown(args, ['--held', '--where', '--only']);
+  refuseUnknown(args, ['--held', '--where', '--only', '--connections', '--services', '--older']);
   const only = option(args, '--only', '');
   const held = numberOption(args, '--held', 60);
+  const connections = numberOption(args, '--connections', 5000);
+  const services = numberOption(args, '--services', 500);
+  const older = option(args, '--older', '');
   const where = option(args, '--where', 'both');
   if (!['both', 'lab', 'guest'].includes(where))
     throw new BadArgument(`--where ${where}: expected both, lab or guest`);
   if (where !== 'guest')
-    process.stdout.write(`${printLossReport("On this machine's kernel:", await inLab(held, only))}\n`);
+    process.stdout.write(
+      `${printLossReport("On this machine's kernel:", await inLab({ held, connections, services, older }, only))}\n`,
+    );
   if (where !== 'lab')
     process.stdout.write(
       printLossReport('In User-mode Linux, whose kernel has IPVS:', await inGuest(held, only)),
     );
 }
 
-async function inLab(held: number, only: string): Promise<readonly LossResult[]> {
+interface LabOptions extends Pick<LossRunOptions, 'held' | 'connections' | 'services'> {
+  /** The program of an older version. */
+  readonly older: string;
+}
+
+async function inLab({ older, ...given }: LabOptions, only: string): Promise<readonly LossResult[]> {
   const results: LossResult[] = [];
-  const options = { held, dialers: 4, restMs: 10, patienceMs: 3000, beforeMs: 1000, afterMs: 5000 };
-  for (const scenario of scenariosOf(LAB_MODES).filter((each) => nameOf(each).includes(only))) {
+  const options = {
+    ...given,
+    ...(older !== '' && { older: [process.execPath, older] }),
+    dialers: 4,
+    restMs: 8,
+    patienceMs: 3000,
+    beforeMs: 1000,
+  };
+  for (const scenario of scenariosOf(LAB_MODES, [
+    ...EVENTS,
+    ...(older === '' ? [] : (['upgrade'] as const)),
+  ]).filter((each) => nameOf(each).includes(only))) {
     for (const kubeProxy of KUBE_PROXIES) {
       progress(`${nameOf(scenario)}${kubeProxy === undefined ? '' : ', kube-proxy'}`);
       const result = await runInLab({ program: JUNCTION, kubeProxy, ...options }, scenario);

@@ -7,7 +7,9 @@ const PROGRAM = [process.execPath, fileURLToPath(new URL('./junction.js', import
 const [held = '', only = '', ...paths] = process.argv.slice(2);
 const kubeProxies = [undefined, ...paths];
 
-for (const scenario of scenariosOf(GUEST_MODES).filter((each) => nameOf(each).includes(only))) {
+for (const scenario of scenariosOf(GUEST_MODES, ['restart', 'kill', 'flush']).filter((each) =>
+  nameOf(each).includes(only),
+)) {
   for (const kubeProxy of kubeProxies) {
     // One emulated processor has to do the work of seven hosts.
     const options = {
@@ -16,7 +18,8 @@ for (const scenario of scenariosOf(GUEST_MODES).filter((each) => nameOf(each).in
       restMs: 100,
       patienceMs: 4000,
       beforeMs: 2000,
-      afterMs: 15_000,
+      connections: 500,
+      services: 0,
     };
     const result = await runInLab({ program: PROGRAM, kubeProxy, ...options }, scenario);
     process.stdout.write(`${JSON.stringify(result)}\n`);

@@ -1,13 +1,14 @@
 /** What is measured, and what came out. */
-export const LAB_MODES = ['iptables-nft', 'iptables-legacy', 'nftables'] as const;
+export const LAB_MODES = ['iptables-nft', 'iptables-legacy', 'nftables', 'nftables-backstop'] as const;
 export const GUEST_MODES = ['iptables-legacy', 'ipvs'] as const;
 export type LossMode = (typeof LAB_MODES)[number] | (typeof GUEST_MODES)[number];
 
 /**
- * restart: SIGTERM, then a start. kill: SIGKILL, then a start. flush: another program deletes every rule, in the way that
- * is usual for the mode. switch: SIGTERM, then a start in another mode.
+ * restart: SIGTERM, then a start. kill: SIGKILL, then a start. kills: twenty times SIGKILL at random moments of a start. flush:
+ * another program deletes every rule, in the way that is usual for the mode. switch: SIGTERM, then a start in another mode.
+ * upgrade: SIGTERM to an older version, then a start of this one.
  */
-export type LossEvent = 'restart' | 'kill' | 'flush' | 'switch';
+export type LossEvent = 'restart' | 'kill' | 'kills' | 'flush' | 'switch' | 'upgrade';
 
 export interface LossScenario {
   readonly event: LossEvent;
@@ -33,12 +34,19 @@ export interface LossResult {
   readonly failures: readonly string[];
 }
 
-export function scenariosOf(modes: readonly LossMode[]): readonly LossScenario[] {
+export function scenariosOf(
+  modes: readonly LossMode[],
+  events: readonly LossEvent[],
+): readonly LossScenario[] {
   const alone = modes.flatMap((mode) =>
-    (['restart', 'kill', 'flush'] as const).map((event): LossScenario => ({ event, mode })),
+    events
+      // What differs without ownership of the table is a flush.
+      .filter((event) => event !== 'switch' && (event === 'flush' || mode !== 'nftables-backstop'))
+      .map((event): LossScenario => ({ event, mode })),
   );
-  const switches = modes.flatMap((mode) =>
-    modes
+  const others = modes.filter((mode) => mode !== 'nftables-backstop');
+  const switches = others.flatMap((mode) =>
+    others
       // Between the two variants of iptables nobody switches by choosing a mode.
       .filter((to) => to !== mode && kindOf(to) !== kindOf(mode))
       .map((to): LossScenario => ({ event: 'switch', mode, to })),
@@ -47,7 +55,8 @@ export function scenariosOf(modes: readonly LossMode[]): readonly LossScenario[]
 }
 
 export function kindOf(mode: LossMode): 'iptables' | 'ipvs' | 'nftables' {
-  return mode === 'ipvs' || mode === 'nftables' ? mode : 'iptables';
+  if (mode === 'ipvs') return 'ipvs';
+  return mode.startsWith('nftables') ? 'nftables' : 'iptables';
 }
 
 export function nameOf({ event, mode, to }: LossScenario): string {

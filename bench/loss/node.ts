@@ -6,7 +6,8 @@ import type { Host } from '../../lab/host.ts';
 import { Program } from '../../test/e2e/support/program.ts';
 import { kindOf, type LossMode } from './messages.ts';
 import { manifests } from '../../test/e2e/cluster.ts';
-import { SERVICES } from './traffic.ts';
+import type { LossRunOptions } from './run.ts';
+import { moreServices, SERVICES } from './traffic.ts';
 import { KubeProxy } from './kubeProxy.ts';
 
 const FLAGS = [
@@ -25,10 +26,16 @@ export class LossNode {
   readonly #kubeProxy: KubeProxy | undefined;
   #running: Program | undefined;
 
-  static async create(host: Host, program: readonly string[], kubeProxy?: string): Promise<LossNode> {
+  static async create(
+    host: Host,
+    { program, services, kubeProxy }: Pick<LossRunOptions, 'program' | 'services' | 'kubeProxy'>,
+  ): Promise<LossNode> {
     const folder = await mkdtemp(join(tmpdir(), 'junction-loss-'));
     await mkdir(join(folder, 'manifests'));
-    await writeFile(join(folder, 'manifests/cluster.yaml'), manifests(SERVICES));
+    await writeFile(
+      join(folder, 'manifests/cluster.yaml'),
+      manifests([...SERVICES, ...moreServices(services)]),
+    );
     return new LossNode(host, program, folder, kubeProxy);
   }
 
@@ -40,16 +47,21 @@ export class LossNode {
   }
 
   /** Until both families are served. */
-  async start(mode: LossMode): Promise<void> {
-    if (this.#kubeProxy) {
-      this.#running = await this.#kubeProxy.start(mode);
-      return;
-    }
-    const variant = mode === 'iptables-nft' ? 'nft' : mode === 'nftables' ? 'auto' : 'legacy';
-    const flags = [`--proxy-mode=${kindOf(mode)}`, `--iptables-variant=${variant}`];
+  async start(mode: LossMode, program = this.#program): Promise<void> {
+    if (this.#kubeProxy) this.#running = await this.#kubeProxy.start(mode);
+    else await this.launch(mode, program).serves();
+  }
+
+  launch(mode: LossMode, program = this.#program): Program {
+    const variant = mode === 'iptables-nft' ? 'nft' : kindOf(mode) === 'nftables' ? 'auto' : 'legacy';
+    const flags = [
+      `--proxy-mode=${kindOf(mode)}`,
+      `--iptables-variant=${variant}`,
+      ...(mode === 'nftables-backstop' ? ['--nftables-protection=backstop'] : []),
+    ];
     const args = ['run', '--manifests', join(this.#folder, 'manifests'), ...FLAGS, ...flags];
-    this.#running = Program.start(this.host, args, { program: this.#program });
-    await this.#running.serves();
+    this.#running = Program.start(this.host, args, { program });
+    return this.#running;
   }
 
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {

@@ -4,12 +4,15 @@ import type { LossEvent, LossMode, LossResult } from './messages.ts';
 const EVENTS: Readonly<Record<Exclude<LossEvent, 'switch'>, string>> = {
   restart: 'restart',
   kill: '`kill -9`, then a start',
+  kills: '`kill -9` at twenty moments of a start',
+  upgrade: 'upgrade from an older version',
   flush: 'flush by another program',
 };
 const MODES: Readonly<Record<LossMode, string>> = {
   'iptables-nft': 'iptables (nft)',
   'iptables-legacy': 'iptables (legacy)',
   nftables: 'nftables',
+  'nftables-backstop': 'nftables, with the backstop',
   ipvs: 'ipvs',
 };
 

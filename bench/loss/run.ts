@@ -9,11 +9,16 @@ export interface LossRunOptions extends TrafficOptions {
   readonly lab: Lab;
   /** Junction's. */
   readonly program: readonly string[];
+  /** An older version of it. */
+  readonly older?: readonly string[] | undefined;
+  /** How many services there are besides those of the traffic. */
+  readonly services: number;
   /** The path of a kube-proxy that is measured in its place. */
   readonly kubeProxy?: string | undefined;
-  /** Traffic goes on for so long before the event, and after everything answers again. */
+  /** Traffic goes on for so long before the event. */
   readonly beforeMs: number;
-  readonly afterMs: number;
+  /** After the event it goes on until everything answers, and until so many connections were opened in all. */
+  readonly connections: number;
 }
 
 /** A flush is noticed by a look every half minute, or never. */
@@ -36,17 +41,17 @@ export async function runInLab(
 }
 
 async function runScenario(options: LossRunOptions, scenario: LossScenario): Promise<LossResult> {
-  const { lab, program, kubeProxy } = options;
-  const node = await LossNode.create(lab.host('node1'), program, kubeProxy);
+  const { lab, program, older, services, kubeProxy } = options;
+  const node = await LossNode.create(lab.host('node1'), { program, services, kubeProxy });
   try {
-    await node.start(scenario.mode);
+    await node.start(scenario.mode, scenario.event === 'upgrade' ? older : program);
     const traffic = new LossTraffic(lab, options);
     if (!(await isAnswered(traffic, RECOVERY_LIMIT_MS))) throw new Error('services do not answer');
     await traffic.start();
     await sleep(options.beforeMs);
     await perform(node, scenario);
     const recovered = await isAnswered(traffic, RECOVERY_LIMIT_MS);
-    await sleep(options.afterMs);
+    await traffic.opened(options.connections);
     return {
       scenario,
       proxy: kubeProxy === undefined ? 'Junction' : 'kube-proxy',
@@ -60,8 +65,24 @@ async function runScenario(options: LossRunOptions, scenario: LossScenario): Pro
 
 async function perform(node: LossNode, { event, mode, to = mode }: LossScenario): Promise<void> {
   if (event === 'flush') return flush(node, mode);
+  if (event === 'kills') await killRepeatedly(node, mode);
   await node.end(event === 'kill' ? 'SIGKILL' : 'SIGTERM');
   await node.start(to);
+}
+
+const KILLS = 20;
+
+/** While it reads its configuration, while it writes, and soon after. */
+async function killRepeatedly(node: LossNode, mode: LossMode): Promise<void> {
+  const began = performance.now();
+  await node.end('SIGKILL');
+  await node.start(mode);
+  const startMs = performance.now() - began;
+  for (let kill = 0; kill < KILLS; kill++) {
+    await node.end('SIGKILL');
+    node.launch(mode);
+    await sleep(Math.random() * 1.2 * startMs);
+  }
 }
 
 /** As a firewall does that starts, or an operator who wants a clean slate. */

@@ -24,6 +24,15 @@ export const SERVICES: readonly ServiceWords[] = [
   { name: 'other3', ip: '10.96.0.4', nodePort: 30_083, pods: 'abc' },
 ];
 
+/** That a start has to write too. */
+export function moreServices(count: number): readonly ServiceWords[] {
+  return Array.from({ length: count }, (_, index) => ({
+    name: `more${index}`,
+    ip: `10.97.${Math.floor(index / 250)}.${1 + (index % 250)}`,
+    pods: 'abc',
+  }));
+}
+
 interface Dial {
   readonly from: HostName;
   readonly address: string;
@@ -91,6 +100,11 @@ export class LossTraffic {
       if (outcome !== 'answer') return false;
     }
     return true;
+  }
+
+  /** Resolves when so many connections were opened in all. */
+  async opened(connections: number): Promise<void> {
+    while (this.#dialled < connections) await sleep(100);
   }
 
   async stop() {
