@@ -6,8 +6,6 @@ import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { NetlinkThread } from '../../netlink/thread.ts';
 import type { TablePlace } from '../../netlink/nftables/message.ts';
 import { nodeIpsOf } from '../../system/interfaces.ts';
-import { systemClock } from '../../time/systemClock.ts';
-import { TimeSlice } from '../../time/timeSlice.ts';
 import type { KernelDifference, KernelReader } from '../kernelReader.ts';
 import { type OutInterface, outInterfaceNow } from '../outInterface.ts';
 import { walkPacket } from '../walk.ts';
@@ -43,7 +41,6 @@ const MAX_ELEMENTS = 10_000;
 
 export class NftReader implements KernelReader {
   readonly #options: NftReaderOptions;
-  readonly #timeSlice = new TimeSlice(systemClock, 4);
 
   constructor(options: NftReaderOptions) {
     this.#options = options;
@@ -78,8 +75,7 @@ export class NftReader implements KernelReader {
   async compare(plan: Plan): Promise<readonly KernelDifference[]> {
     const { source, facts } = this.#options;
     const place = await this.#place();
-    this.#timeSlice.begin();
-    return compareTable({ source, place, plan, facts: facts(), timeSlice: this.#timeSlice });
+    return compareTable({ source, place, plan, facts: facts() });
   }
 
   /** With the tables of other programs that packets pass, where they are not too large. */

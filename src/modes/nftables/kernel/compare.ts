@@ -2,8 +2,7 @@
 import type { Cidr, Family } from '../../../model/ip.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { TablePlace } from '../../../netlink/nftables/message.ts';
-import type { Plan, ServicePortPlan } from '../../../plan/types.ts';
-import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
+import type { Plan } from '../../../plan/types.ts';
 import type { KernelDifference } from '../../kernelReader.ts';
 import { ANONYMOUS, baseOf, canonical, isSameSet } from '../comparison.ts';
 import { lowerRule } from '../lower.ts';
@@ -13,10 +12,8 @@ import { partsIn } from '../rules/idleParts.ts';
 import { ownerComment } from '../rules/names.ts';
 import { printDeclaration, printElement, printKey, printNftRule } from '../rules/print.ts';
 import { ReferenceCounts } from '../rules/referenceCounts.ts';
-import { Elements } from '../rules/resync.ts';
 import { fixedElements, type NftSettings, rulesetOf, SERVICE_CIDR_SET } from '../rules/ruleset.ts';
-import { byName } from '../rules/table.ts';
-import type { ChainSpec, Element, ElementChanges, Ruleset, TableSet, TableState } from '../rules/table.ts';
+import { byName, type ChainSpec, type Element, groupBy, type TableSet } from '../rules/table.ts';
 import { elementsOf } from '../sets.ts';
 import { type NftFacts, nftSettings } from '../settings.ts';
 import { printExpressions } from './ruleText.ts';
@@ -35,16 +32,15 @@ interface CompareOptions {
   readonly place: TablePlace;
   readonly plan: Plan;
   readonly facts: KnownFacts;
-  readonly timeSlice?: TimeSlice;
 }
 
 /** A flushed table of a large cluster lacks hundreds of thousands of elements. */
-const MOST_DIFFERENCES = 20_000;
+const MAX_DIFFERENCES = 20_000;
 
 const NO_TABLE: WholeTable = { isDormant: false, chains: [], sets: [] };
 
 export async function compareTable(options: CompareOptions): Promise<readonly KernelDifference[]> {
-  const { source, place, plan, timeSlice } = options;
+  const { source, place, plan } = options;
   const name = `table ${tableName(place)}`;
   const found = await source.table(place);
   const table = found ?? NO_TABLE;
@@ -52,21 +48,25 @@ export async function compareTable(options: CompareOptions): Promise<readonly Ke
   const tableOptions = { ...settings, family: plan.family, view: plan.view };
   const counts = new ReferenceCounts();
   counts.addIdle(partsIn(table.sets.map(nameOf), table.chains.map(nameOf)), 0);
-  const count = (port: ServicePortPlan): void => counts.add(compileShared(port, tableOptions));
-  await forEachSliced(plan.servicePorts.values(), count, timeSlice);
+  const wanted: WantedElement[] = [];
+  for (const port of plan.servicePorts.values()) {
+    const fragment = compileElements(port, settings);
+    counts.add(fragment);
+    for (const element of fragment.elements) wanted.push({ element, owner: port.id });
+  }
+  for (const element of [...counts.elements(), ...fixedElements(tableOptions)]) wanted.push({ element });
   const ruleset = rulesetOf(counts.shape(settings.serviceCidrs.length > 0), tableOptions);
-  const differences: KernelDifference[] = [
+  const elements = await compareElements(options, table, ruleset.sets, wanted);
+  const differences: readonly KernelDifference[] = [
     ...(found ? [] : [{ kind: 'missing', object: name, text: name } as const]),
     ...(table.isDormant ? [{ kind: 'different', object: name, text: 'flags dormant' } as const] : []),
     ...compareSets(table.sets, ruleset.sets, plan.family),
     ...compareChains(table.chains, ruleset.chains, plan.family),
+    ...withOwners(elements, plan, settings),
   ];
-  const elements = new ElementComparison({ ...options, settings }, differences);
-  await elements.read(table, ruleset);
-  await elements.compare([...counts.elements(), ...fixedElements(tableOptions)]);
-  if (differences.length < MOST_DIFFERENCES) return differences;
-  const text = `${MOST_DIFFERENCES} differences, and more`;
-  return [...differences.slice(0, MOST_DIFFERENCES), { kind: 'different', object: name, text }];
+  if (differences.length < MAX_DIFFERENCES) return differences;
+  const text = `${MAX_DIFFERENCES} differences, and more`;
+  return [...differences.slice(0, MAX_DIFFERENCES), { kind: 'different', object: name, text }];
 }
 
 /** What a program beside the proxy does not know is taken from the kernel, and is then no difference. */
@@ -160,108 +160,74 @@ function compareRules(
   return [...missing, ...extra, { kind: 'different', object: `chain ${name}`, text }];
 }
 
-interface ElementOptions extends CompareOptions {
-  readonly settings: NftSettings;
+interface WantedElement {
+  readonly element: Element;
+  /** Unset where several service ports share it. */
+  readonly owner?: ServicePortId;
 }
 
-class ElementComparison {
-  readonly #options: ElementOptions;
-  readonly #differences: KernelDifference[];
-  #elements: Elements | undefined;
+interface ElementDifference extends Pick<KernelDifference, 'kind' | 'text'> {
+  readonly set: string;
+  readonly owner?: ServicePortId | undefined;
+  /** That is planned. */
+  readonly element?: Element;
+  /** Of one that is not planned. */
+  readonly comment?: string | undefined;
+}
 
-  constructor(options: ElementOptions, differences: KernelDifference[]) {
-    this.#options = options;
-    this.#differences = differences;
-  }
-
-  /** One set after the other. Of a set that differs, and of affinity entries, nothing is read. */
-  async read(table: WholeTable, ruleset: Ruleset): Promise<void> {
-    const { source, place, plan } = this.#options;
-    const listed = byName(table.sets);
-    const sets = new Map<string, 'same'>();
-    const elements = new Map<string, ReadonlyMap<string, Element>>();
-    for (const set of ruleset.sets) {
-      const known = listed.get(set.name);
-      if (!known || !isSameSet(set, known, plan.family)) continue;
-      sets.set(set.name, 'same');
-      if (set.dynamicSize !== undefined) continue;
-      const raw = await source.allElements({ ...place, set: set.name });
-      const { elements: read, unknown } = elementsOf(set, raw, plan.family);
-      elements.set(set.name, new Map(read.map((element) => [printKey(element.key), element])));
-      for (const element of unknown)
-        this.#note('extra', `element ${set.name}`, printFound({ set: known, element }), element.comment);
-    }
-    const state: Pick<TableState, 'sets' | 'elements'> = { sets, elements };
-    this.#elements = new Elements(state, ruleset);
-  }
-
-  async compare(shared: readonly Element[]): Promise<void> {
-    const elements = this.#elements;
-    if (!elements) return;
-    const { plan, settings, timeSlice } = this.#options;
-    await this.#noteShared(elements.editFor(undefined, shared));
-    const compare = (port: ServicePortPlan): void =>
-      this.#noteChanges(elements.editFor(port.id, compileElements(port, settings).elements), () => port.id);
-    await forEachSliced(plan.servicePorts.values(), compare, timeSlice);
-    for (const element of elements.stale([]))
-      this.#note('extra', `element ${element.set}`, printElement(element), element.comment);
-  }
-
-  /** Whose they are is found only where some differ. */
-  async #noteShared(changes: ElementChanges): Promise<void> {
-    const wanted = new Set([...changes.adds, ...changes.removes].map(idOf));
-    if (wanted.size === 0) return;
-    const { plan, settings, timeSlice } = this.#options;
-    const owners = new Map<string, ServicePortId>();
-    const look = (port: ServicePortPlan): void => {
-      for (const element of compileShared(port, settings).counted) {
-        const id = idOf(element);
-        if (wanted.has(id) && !owners.has(id)) owners.set(id, port.id);
-      }
-    };
-    await forEachSliced(plan.servicePorts.values(), look, timeSlice);
-    this.#noteChanges(changes, (element) => owners.get(idOf(element)));
-  }
-
-  #noteChanges(
-    { removes, adds }: ElementChanges,
-    ownerOf: (element: Element) => ServicePortId | undefined,
-  ): void {
-    const left = new Map(removes.map((element) => [idOf(element), element]));
-    for (const element of adds) {
-      const object = `element ${element.set}`;
-      const before = left.get(idOf(element));
-      left.delete(idOf(element));
-      // Where an element passed from one service port to another, its comment stays until the next resync.
-      if (before && sameValue(before, element)) continue;
-      const text = before ? `${printElement(before)}, not ${printElement(element)}` : printElement(element);
-      this.#add(before ? 'different' : 'missing', object, text, ownerOf(element));
+/** Of a set that differs, and of affinity entries, nothing is read. */
+async function compareElements(
+  { source, place, plan: { family } }: CompareOptions,
+  table: WholeTable,
+  sets: readonly TableSet[],
+  wanted: readonly WantedElement[],
+): Promise<readonly ElementDifference[]> {
+  const differences: ElementDifference[] = [];
+  const listed = byName(table.sets);
+  const bySet = groupBy(wanted, ({ element }) => element.set);
+  for (const set of sets) {
+    const { name } = set;
+    const known = listed.get(name);
+    const isRead = known && isSameSet(set, known, family) && set.dynamicSize === undefined;
+    const raw = isRead ? await source.allElements({ ...place, set: name }) : [];
+    const { elements, unknown } = elementsOf(set, raw, family);
+    const left = new Map(elements.map((element) => [printKey(element.key), element]));
+    for (const { element, owner } of bySet.get(name) ?? []) {
+      const key = printKey(element.key);
+      const there = left.get(key);
+      left.delete(key);
+      // Where an element passed from one service port to another, its comment stays.
+      if (there && sameValue(there, element)) continue;
+      const text = `${there ? `${printElement(there)}, not ` : ''}${printElement(element)}`;
+      differences.push({ kind: there ? 'different' : 'missing', set: name, text, owner, element });
     }
     for (const element of left.values())
-      this.#add('extra', `element ${element.set}`, printElement(element), ownerOf(element));
+      differences.push({ kind: 'extra', set: name, text: printElement(element), comment: element.comment });
+    if (known)
+      for (const element of unknown) {
+        const text = printFound({ set: known, element });
+        differences.push({ kind: 'extra', set: name, text, comment: element.comment });
+      }
+    if (differences.length > MAX_DIFFERENCES) break;
   }
+  return differences;
+}
 
-  /** By its comment, which may be the name of a service port that is no longer planned. */
-  #note(kind: KernelDifference['kind'], object: string, text: string, comment: string | undefined): void {
-    this.#add(kind, object, text, comment === undefined ? undefined : this.#idOf(comment));
-  }
-
-  #idsByComment: ReadonlyMap<string, ServicePortId> | undefined;
-
-  #idOf(comment: string): ServicePortId {
-    this.#idsByComment ??= new Map(
-      Array.from(this.#options.plan.servicePorts.values(), ({ id, name }) => [ownerComment(name), id]),
-    );
-    return this.#idsByComment.get(comment) ?? comment;
-  }
-
-  #add(
-    kind: KernelDifference['kind'],
-    object: string,
-    text: string,
-    servicePort: ServicePortId | undefined,
-  ): void {
-    if (this.#differences.length > MOST_DIFFERENCES) return;
-    this.#differences.push({ kind, object, text, ...(servicePort !== undefined && { servicePort }) });
-  }
+/** Whose elements they are: by the plan, or by the comment, which may be the name of a service port that is not planned. */
+function withOwners(
+  differences: readonly ElementDifference[],
+  { servicePorts }: Plan,
+  settings: NftSettings,
+): readonly KernelDifference[] {
+  if (differences.length === 0) return [];
+  const ids = new Map(Array.from(servicePorts.values(), ({ id, name }) => [ownerComment(name), id]));
+  const shared = new Map<string, ServicePortId>();
+  for (const port of servicePorts.values())
+    for (const element of compileShared(port, settings).counted)
+      if (!shared.has(idOf(element))) shared.set(idOf(element), port.id);
+  return differences.map(({ kind, set, text, owner, element, comment }) => {
+    const planned = owner ?? (element && shared.get(idOf(element)));
+    const servicePort = planned ?? (comment === undefined ? undefined : (ids.get(comment) ?? comment));
+    return { kind, object: `element ${set}`, text, ...(servicePort !== undefined && { servicePort }) };
+  });
 }
