@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { printColumns } from '../src/cli/table.ts';
 import { choiceOption, countsOption, numberOption, progress, refuseUnknown } from './arguments.ts';
 import type { Sizes } from './cluster.ts';
-import { type KernelTask, type KernelTimes, type OwnTimes, ownTimes, rewriteMs } from './iptables.ts';
+import { type KernelTask, type KernelTimes, type OwnTimes, oneRestoreMs, ownTimes } from './iptables.ts';
 import { runInNamespace } from './namespace.ts';
 
 const ENDPOINTS = 3;
@@ -11,10 +11,9 @@ const PROGRAM = fileURLToPath(new URL('bench-iptables-node.js', import.meta.url)
 
 interface Row {
   readonly sizes: Sizes;
-  readonly writer: KernelTask['writer'];
   readonly own: OwnTimes;
   readonly kernel: KernelTimes;
-  readonly rewriteMs: number | undefined;
+  readonly oneRestoreMs: number | undefined;
 }
 
 export async function iptablesCommand(args: readonly string[]): Promise<void> {
@@ -29,13 +28,11 @@ export async function iptablesCommand(args: readonly string[]): Promise<void> {
     progress(`${sizes.services} services: our own part`);
     const own = await ownTimes(sizes);
     if (sizes.services <= rewriteUpTo) progress(`${sizes.services} services: everything in one restore`);
-    const rewrite = sizes.services <= rewriteUpTo ? await rewriteMs(sizes, variant) : undefined;
-    for (const writer of variant === 'nft' ? (['netlink', 'restore'] as const) : (['restore'] as const)) {
-      progress(`${sizes.services} services: iptables-${variant}, by ${writer}`);
-      const task: KernelTask = { sizes, variant, writer };
-      const kernel = (await runInNamespace(PROGRAM, task)) as KernelTimes;
-      rows.push({ sizes, writer, own, kernel, rewriteMs: rewrite });
-    }
+    const oneRestore = sizes.services <= rewriteUpTo ? await oneRestoreMs(sizes, variant) : undefined;
+    progress(`${sizes.services} services: iptables-${variant}`);
+    const task: KernelTask = { sizes, variant };
+    const kernel = (await runInNamespace(PROGRAM, task)) as KernelTimes;
+    rows.push({ sizes, own, kernel, oneRestoreMs: oneRestore });
   }
   progress('');
   process.stdout.write(report(rows, variant));
@@ -43,23 +40,21 @@ export async function iptablesCommand(args: readonly string[]): Promise<void> {
 
 function report(rows: readonly Row[], variant: string): string {
   const first = rows[0];
-  const cells = rows.map(({ sizes, writer, own, kernel, rewriteMs: rewrite }) => [
+  const cells = rows.map(({ sizes, own, kernel, oneRestoreMs: oneRestore }) => [
     `${sizes.services} × ${sizes.endpoints}`,
-    writer,
     ms(own.coldMs),
     percent(own.coldMs / (kernel.coldMs - own.coldMs)),
     ms(kernel.coldMs),
-    rewrite === undefined ? '–' : ms(rewrite),
+    oneRestore === undefined ? '–' : ms(oneRestore),
     ms(own.changeMs),
     `${(own.changeMs / (first?.own.changeMs ?? own.changeMs)).toFixed(2)}×`,
     `${own.changeBytes} B`,
     ms(kernel.changeMs),
     ms(kernel.addServiceMs),
-    ms(kernel.restartMs),
+    ms(kernel.rewriteMs),
   ]);
   const header = [
     'SERVICES',
-    'WRITER',
     'COLD, OURS',
     'OF RESTORES',
     'COLD, ALL',
@@ -69,7 +64,7 @@ function report(rows: readonly Row[], variant: string): string {
     'TEXT',
     'CHANGE, ALL',
     'ADD SERVICE',
-    'VERIFY',
+    'REWRITE',
   ];
   return `iptables mode, ${variant} variant, layout current\n\n${printColumns(header, cells)}`;
 }

@@ -39,13 +39,8 @@ export const ERRORS = {
   },
   IPTABLES_RESTORE_FAILED: {
     meaning:
-      'iptables-restore refused its input, or the kernel a change that was sent by netlink. The table that it was about is as it was before.',
+      'iptables-restore refused its input, or the kernel did. The table that it was about is as it was before.',
     remedy: 'The detail shows the refused line; report it with the versions of iptables and the kernel.',
-  },
-  IPTABLES_WRITER_UNUSABLE: {
-    meaning: '`--iptables-writer=netlink` was given, and rules cannot be written by netlink here.',
-    remedy:
-      'Leave the flag out: Junction then writes rules by netlink where it can, and by iptables-restore elsewhere.',
   },
   XTABLES_LOCK_HELD: {
     meaning: 'Another program held the xtables lock for longer than Junction waits.',

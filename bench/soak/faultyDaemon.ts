@@ -41,7 +41,7 @@ const inspect = given(Object.getOwnPropertyDescriptors(nftClient).inspect.value)
 const client = IptablesClient.prototype;
 const realClient = Object.getOwnPropertyDescriptors(client);
 const restore = given(realClient.restore.value);
-const readSave = given(realClient.readSave.value);
+const readChain = given(realClient.readChain.value);
 
 function given<T>(value: T | undefined): T {
   if (value === undefined) throw new Error('the client has other methods than it had');
@@ -87,12 +87,12 @@ client.restore = async function (table, input, options) {
   throw new Error('soak: how iptables-restore ended is lost');
 };
 
-client.readSave = async function (table, options, take) {
+client.readChain = async function (table, chain) {
   if (happens(UNREADABLE)) {
     tell('unreadable');
-    throw new Error('soak: iptables-save cannot be started');
+    throw new Error('soak: iptables cannot be started');
   }
-  return readSave.call(this, table, options, take);
+  return readChain.call(this, table, chain);
 };
 
 await import('../../src/cli/bin.ts');

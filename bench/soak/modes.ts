@@ -1,5 +1,4 @@
 /** The modes that a soak runs: how the daemon is started, what others do to its rules, and how they are compared. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Host } from '../../lab/host.ts';
 import type { Mechanism } from '../../src/modes/deviations.ts';
 import { ourTables } from '../../test/e2e/support/nftTable.ts';
@@ -63,16 +62,12 @@ const JUMPS = [
   ['OUTPUT', 'KUBE-SERVICES'],
   ['POSTROUTING', 'KUBE-POSTROUTING'],
 ] as const;
-/** A chain that says which record is of these rules; each record has another. */
-const RECORD_MARK = /^:KUBE-SVC-JUNCTION/;
-/** What the legacy variant's kernel does not notify of is found within ten sync periods of a second each. */
-const LOOK_MS = 12_000;
 
-function iptablesMode(name: string, variant: 'nft' | 'legacy', ...flags: readonly string[]): SoakMode {
+function iptablesMode(variant: 'nft' | 'legacy'): SoakMode {
   const programs = ['iptables', 'ip6tables'] as const;
   return {
-    name,
-    flags: ['--proxy-mode=iptables', `--iptables-variant=${variant}`, ...flags],
+    name: `iptables-${variant}`,
+    flags: ['--proxy-mode=iptables', `--iptables-variant=${variant}`],
     mechanism: 'current',
     hasBackstop: false,
     tamperings: iptablesTamperings(variant),
@@ -87,21 +82,12 @@ function iptablesMode(name: string, variant: 'nft' | 'legacy', ...flags: readonl
       return true;
     },
     rules: async (node) => {
-      if (variant === 'legacy') await sleep(LOOK_MS);
       const saved: string[] = [];
-      for (const program of programs) {
-        const lines = (await ourRules(node, `${program}-${variant}-save`)).split('\n');
-        saved.push(program, ...lines.filter((line) => !RECORD_MARK.test(line)));
-      }
+      for (const program of programs) saved.push(program, await ourRules(node, `${program}-${variant}-save`));
       return saved.join('\n');
     },
     wipe: (node) => flushAll(node, `-${variant}`),
   };
 }
 
-export const SOAK_MODES: readonly SoakMode[] = [
-  NFTABLES,
-  iptablesMode('iptables-netlink', 'nft', '--iptables-writer=netlink'),
-  iptablesMode('iptables-restore', 'nft', '--iptables-writer=restore'),
-  iptablesMode('iptables-legacy', 'legacy'),
-];
+export const SOAK_MODES: readonly SoakMode[] = [NFTABLES, iptablesMode('nft'), iptablesMode('legacy')];

@@ -140,7 +140,8 @@ export async function cleanupCommand(
   const counters = hasCounters ? Object.values(NFACCT).filter((name) => deleteNfacct(name)) : [];
   const removed: Removed = { iptables, counters, ipvs, nftables };
   output.out(settings.output === 'json' ? printJson(removed, dryRun) : printText(removed, dryRun));
-  return ipvs.failures.length + nftables.failures.length === 0 ? 0 : 1;
+  const failures = [ipvs, nftables, ...iptables].flatMap((each) => each.failures);
+  return failures.length === 0 ? 0 : 1;
 }
 
 /** Rules of a program that is not there cannot be looked for, and nobody has written any with it. */
@@ -198,8 +199,8 @@ function cleanupNft(
 }
 
 function printJson({ iptables, ...others }: Removed, dryRun: boolean): string {
-  const removed = iptables.map(({ family, variant, chains, rules, kept }) => {
-    return { family, variant, chains, rules, kept };
+  const removed = iptables.map(({ family, variant, chains, rules, kept, failures }) => {
+    return { family, variant, chains, rules, kept, failures };
   });
   return `${JSON.stringify({ dryRun, removed, ...others }, null, 2)}\n`;
 }
@@ -222,6 +223,7 @@ function printText({ iptables, counters, ipvs, nftables }: Removed, dryRun: bool
   );
   const text = [
     table('', ['FAMILY', 'VARIANT', 'TABLE', 'CHAINS', 'RULES ELSEWHERE'], iptables.flatMap(rowsOf)),
+    ...iptables.map(({ failures }) => failed(failures)),
     table(' of IPVS', ['FAMILY', 'VIRTUAL SERVERS', 'ADDRESSES ON KUBE-IPVS0', 'SETS'], ipvsRows),
     failed(ipvs.failures),
     table(' of nftables', ['FAMILY', 'TABLE', 'SETS, MAPS AND CHAINS'], nftRows),

@@ -39,7 +39,6 @@ export interface ValidConfig extends EffectiveConfig {
   readonly junction: EffectiveConfig['junction'] & {
     readonly iptablesLayout: 'current' | 'classic';
     readonly iptablesVariant: 'auto' | 'nft' | 'legacy';
-    readonly iptablesWriter: 'auto' | 'netlink' | 'restore';
   };
 }
 

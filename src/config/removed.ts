@@ -60,6 +60,12 @@ export const REMOVED_SETTINGS: readonly RemovedSetting[] = [
     since: '0.3',
     reason: 'the proxy keeps only its last changes; the answer is for the present',
   },
+  {
+    flag: 'iptables-writer',
+    field: 'junction.iptablesWriter',
+    since: '0.3',
+    reason: 'iptables-restore writes all rules',
+  },
 ];
 
 /** `name` as it was written: a flag with its hyphens, or the path of a field. */

@@ -5,10 +5,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { JunctionError } from '../errors.ts';
 import { type Message, MessageWriter, NLM_F_DUMP, decodeMessages, malformedMessage } from './codec.ts';
-import { type ChainsReply, type RulesReply, chainsJob, digestJob } from './nftables/digestJob.ts';
 import type { ElementList } from './nftables/elementList.ts';
 import type { CommitReply, NetlinkTransaction } from './nftables/transaction.ts';
-import { reducerOf } from './reduction.ts';
 import {
   type Change,
   type ChangeOutcome,
@@ -25,12 +23,6 @@ import {
   writeRequest,
 } from './request.ts';
 import { type DatagramSocket, NetlinkSocket } from './socket.ts';
-import {
-  type ChainQuestionList,
-  type ComparedChain,
-  compareChains,
-  readCompared,
-} from './worker/compareRules.ts';
 import { type Differing, lookUpAll, readDiffering } from './worker/lookUp.ts';
 import { type ScanFilter, scanTable } from './worker/scan.ts';
 
@@ -70,15 +62,6 @@ interface ElementsAt {
   readonly elements: ElementList;
 }
 
-export interface RulesChannel extends TransactionChannel {
-  /** Dumps of rules, of which the thread that reads them returns digests. Changes do not wait for them. */
-  digestRules(requests: readonly NetlinkRequest[]): Promise<readonly RulesReply[]>;
-  /** Compares the rules of chains, in the same way. Returns those that differ. */
-  compareChains(questions: ChainQuestionList): Promise<readonly ComparedChain[]>;
-  /** A dump of chains, in the same way, but that changes wait for it: 40,000 take 30 ms, or 0.3 s on a busy machine. */
-  listChains(request: NetlinkRequest): Promise<ChainsReply>;
-}
-
 export type DumpReply = { readonly kind: 'answered'; readonly messages: readonly Message[] } | NetlinkRefusal;
 
 /** What a socket is for. Neither a commit nor a short question waits for a dump, and dumps do not share a buffer with them. */
@@ -93,7 +76,7 @@ const REQUESTS_PER_PIECE = 256;
 /** Only a runaway program changes a table faster than it can be read. */
 const READINGS = 10;
 
-export class JobChannel implements RulesChannel {
+export class JobChannel implements TransactionChannel {
   readonly #use: Use;
   readonly #sequence: Sequence;
 
@@ -125,19 +108,6 @@ export class JobChannel implements RulesChannel {
       const replies = await this.#inPieces('dump', left, REQUESTS_PER_PIECE, requestJob);
       return replies.map((reply) => (reply.kind === 'answered' && reply.interrupted ? undefined : reply));
     });
-  }
-
-  digestRules(requests: readonly NetlinkRequest[]): Promise<readonly RulesReply[]> {
-    return this.#inPieces('dump', requests.map(asDump), REQUESTS_PER_PIECE, digestJob);
-  }
-
-  async compareChains(questions: ChainQuestionList): Promise<readonly ComparedChain[]> {
-    const asked = questions.finish(this.#sequence);
-    return readCompared(await this.#use('dump', (socket) => compareChains(socket, asked)));
-  }
-
-  listChains(request: NetlinkRequest): Promise<ChainsReply> {
-    return this.#do('dump', chainsJob(asDump(request), this.#sequence));
   }
 
   async lookUp(lists: readonly ElementsAt[]): Promise<readonly (readonly Differing[])[]> {
@@ -190,14 +160,10 @@ export class JobChannel implements RulesChannel {
   }
 
   async #do<Result>(purpose: Purpose, job: Job<Result>): Promise<Result> {
-    const { bytes, exchanges, take, reduced, result } = job;
+    const { bytes, exchanges, take, result } = job;
     if (exchanges.length === 0) return result();
     return this.#use(purpose, async (socket) => {
-      const reducer = reduced && reducerOf(reduced.by);
-      for await (const datagram of exchange(socket, bytes, exchanges))
-        if (reducer) reducer.add(datagram);
-        else take(decodeMessages(datagram));
-      if (reducer) reduced.take(reducer.finish());
+      for await (const datagram of exchange(socket, bytes, exchanges)) take(decodeMessages(datagram));
       return result();
     });
   }
@@ -208,7 +174,7 @@ function asDump(request: NetlinkRequest): NetlinkRequest {
 }
 
 /** For tests and small tools, which have one socket for everything. */
-export function directChannel(socket: DatagramSocket, sequence = new Sequence()): RulesChannel {
+export function directChannel(socket: DatagramSocket, sequence = new Sequence()): TransactionChannel {
   const turns = new Turns();
   return new JobChannel((_, work) => turns.take(() => work(socket)), sequence);
 }
@@ -227,7 +193,7 @@ export class Turns {
 /** On a socket of its own, which is closed at the end. */
 export async function withChannel<T>(
   protocol: number,
-  use: (channel: RulesChannel) => Promise<T>,
+  use: (channel: TransactionChannel) => Promise<T>,
 ): Promise<T> {
   const socket = NetlinkSocket.open(protocol);
   try {

@@ -17,8 +17,6 @@ export const NLA_TYPE_MASK = 0x3fff;
 export const NLM_F_REQUEST = 0x01;
 export const NLM_F_ACK = 0x04;
 export const NLM_F_DUMP_INTR = 0x10;
-/** Of a deletion: refused where there is something in it. */
-export const NLM_F_NONREC = 0x100;
 export const NLM_F_EXCL = 0x200;
 export const NLM_F_CREATE = 0x400;
 export const NLM_F_DUMP = 0x300;

@@ -22,7 +22,6 @@ import {
   isEnd,
   malformedMessage,
 } from './codec.ts';
-import type { Reduction } from './reduction.ts';
 import { type DatagramSocket, NetlinkSocket } from './socket.ts';
 
 export interface NetlinkRequest extends Pick<MessageHeader, 'type' | 'flags'> {
@@ -85,8 +84,6 @@ export interface Job<Result> {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly exchanges: readonly Exchange[];
   readonly take: (messages: readonly Message[]) => void;
-  /** Instead of `take`: this gets what all answers were reduced to. */
-  readonly reduced?: { readonly by: Reduction; readonly take: (bytes: Uint8Array) => void };
   /** When all answers have come. */
   readonly result: () => Result;
 }

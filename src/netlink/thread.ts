@@ -1,5 +1,5 @@
 /** The sockets of a process: for each protocol one for each purpose, opened when it is first needed, and those for watches. */
-import { JobChannel, type NetlinkChannel, type Purpose, type RulesChannel, Turns } from './channel.ts';
+import { JobChannel, type NetlinkChannel, type Purpose, type TransactionChannel, Turns } from './channel.ts';
 import { closedError, type DatagramSocket, type MessageFilter, NetlinkSocket } from './socket.ts';
 import { type Watch, Watches, type WatchHandler } from './watch.ts';
 
@@ -23,7 +23,7 @@ interface ThreadOptions {
 export class NetlinkThread {
   readonly #options: ThreadOptions;
   readonly #sockets = new Map<string, SharedSocket>();
-  readonly #channels = new Map<number, RulesChannel>();
+  readonly #channels = new Map<number, TransactionChannel>();
   readonly #watches = new Watches();
   readonly #socketLost = new Map<number, () => void>();
   #isClosed = false;
@@ -42,7 +42,7 @@ export class NetlinkThread {
   }
 
   /** The same one. */
-  transactionChannel(protocol: number): RulesChannel {
+  transactionChannel(protocol: number): TransactionChannel {
     const known = this.#channels.get(protocol);
     if (known) return known;
     const channel = new JobChannel(async (purpose, work) => {

@@ -52,7 +52,7 @@ export function nodeView(
     localDetector: localDetector(settings.detectLocal, node, family),
     masqueradeAll: settings.masqueradeAll,
     allowExternalIPs: settings.allowExternalIPs ?? true,
-    nodePorts: nodePortAddresses(settings, nodeIp, family),
+    nodePorts: nodePortAddresses(settings, node !== undefined, nodeIp, family),
     ...(settings.bindsAddresses === true && { reserved: reservedAddresses(servers, nodeIps, family) }),
   };
 }
@@ -86,13 +86,18 @@ function cidrDetector(cidrs: readonly Cidr[], family: Family): LocalTrafficDetec
   return cidr === undefined ? { kind: 'none' } : { kind: 'cidr', cidr };
 }
 
-function nodePortAddresses(settings: ViewSettings, nodeIp: Ip, family: Family): NodePortAddresses {
+/** With `primary` node ports never answer on loopback addresses, and nowhere before the Node is known. */
+function nodePortAddresses(
+  settings: ViewSettings,
+  isNodeKnown: boolean,
+  nodeIp: Ip,
+  family: Family,
+): NodePortAddresses {
+  const { nodePortAddresses: wanted } = settings;
+  if (wanted === 'primary' && isLoopback(nodeIp))
+    return { ranges: isNodeKnown ? 'all' : [], loopback: false };
   const configured =
-    settings.nodePortAddresses === 'primary'
-      ? isLoopback(nodeIp)
-        ? []
-        : [hostCidr(nodeIp)]
-      : settings.nodePortAddresses.filter((cidr) => familyOf(cidr) === family);
+    wanted === 'primary' ? [hostCidr(nodeIp)] : wanted.filter((cidr) => familyOf(cidr) === family);
   // A family without any CIDR answers everywhere, even where the other family is restricted.
   const matchesAll = configured.length === 0 || configured.some((cidr) => prefixOf(cidr) === 0);
   const ranges = matchesAll ? 'all' : configured;

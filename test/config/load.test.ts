@@ -138,7 +138,6 @@ describe('a file and flags', () => {
     const junction = { manifests: ['a'], iptablesLayout: 'classic', firewalld: false, holdPorts: true };
     const defaults = {
       iptablesVariant: 'auto',
-      iptablesWriter: 'auto',
       ipvsDrainLimit: 0,
       nftablesCounters: false,
       nftablesBackstop: true,

@@ -81,13 +81,13 @@ function isDeletion({ kind }: IpvsEdit): boolean {
   return kind.startsWith('delete') || kind === 'unbind' || kind === 'destroySet';
 }
 
-/** A refused line of a restore: nothing of that restore takes effect, and the program names the line. */
+/** A refused line of a restore, or a command: nothing of it takes effect, and the program names the line. */
 export function faultyRunner(runner: CommandRunner, faults: Faults): CommandRunner {
   return async (argv, options = {}) => {
-    const isWrite = argv[0].endsWith('-restore');
-    if (!isWrite) return runner(argv, options);
+    const verb = argv.findIndex((each) => /^-[IADNXF]$/.test(each));
+    if (verb < 0 && !argv[0].endsWith('-restore')) return runner(argv, options);
     faults.checkAlive();
-    const lines = (options.stdin ?? '').split('\n');
+    const lines = verb < 0 ? (options.stdin ?? '').split('\n') : [argv.slice(verb).join(' ')];
     const refused = lines.findIndex(
       (line) => /^[-:]/.test(line) && faults.refuses(line, /^-[DXF]/.test(line)),
     );

@@ -19,8 +19,6 @@ import { manifests } from './cluster.ts';
 const API = { name: 'api', ip: '10.96.1.1', ip6: 'fd00:96::1', pods: 'ac' };
 const LATER = { name: 'later', ip: '10.96.1.2', ip6: 'fd00:96::2', pods: 'ac' };
 const METRICS = 'http://127.0.0.1:10249/metrics';
-/** Rules are written by a program, which can hang. */
-const BY_PROGRAM = '--iptables-writer=restore';
 
 /** Stands before a program of iptables: while there is a file `hang`, it hangs with a child, and neither ends on request. */
 const wrapper = (directory: string): string => `#!/bin/sh
@@ -96,7 +94,7 @@ describe('the program', () => {
   }
 
   test('with a hung iptables: it is unhealthy, ends when told, says what hung and leaves nothing behind', async () => {
-    const running = start({}, BY_PROGRAM);
+    const running = start({});
     await running.serves();
     hang();
     write(API, LATER);
@@ -116,7 +114,7 @@ describe('the program', () => {
   });
 
   test('a second signal ends it at once', async () => {
-    const running = start({}, BY_PROGRAM);
+    const running = start({});
     await running.serves();
     hang();
     write(API, LATER);
@@ -130,14 +128,14 @@ describe('the program', () => {
   });
 
   test('killed with iptables hanging: the next run ends what was left', async () => {
-    const running = start({}, BY_PROGRAM);
+    const running = start({});
     await running.serves();
     hang();
     write(API, LATER);
     await eventually('iptables hangs', () => hung().length > 0);
     await running.end('SIGKILL');
     hangNoMore();
-    const next = start({}, BY_PROGRAM);
+    const next = start({});
     await next.serves();
     expect(next.log).toMatch(
       /"Killed a program that an earlier run left behind" pid=\d+ command=".*ip6?tables/,
@@ -160,7 +158,7 @@ describe('the program', () => {
   });
 
   test('without descriptors, syncs fail and are repeated, and nothing else', async () => {
-    const running = start({}, BY_PROGRAM, '--iptables-sync-period=5s');
+    const running = start({}, '--iptables-sync-period=5s');
     await running.serves();
     // Enough to read a file, too few for the pipes of a program.
     limitFiles(running.pid, await numberWithFree(running.pid, 4));

@@ -152,7 +152,7 @@ describe('Junction killed between two writes, a neighbour and 127.0.0.1', () => 
       await node.sysctl({ [LOCALNET]: '0' });
       await setOf().daemon.cleanup();
       expect(await rules()).not.toContain('KUBE-');
-      await killedAt('KUBE-SERVICES', '--iptables-writer=restore');
+      await killedAt('KUBE-SERVICES');
       expect(await localnet()).toBe('1');
       expect(await rules()).toContain(GUARD);
       expect(await rules()).not.toContain('KUBE-SERVICES');

@@ -71,19 +71,6 @@ describe.each(['nft', 'legacy'] as const)('rules changed by other programs, ipta
       expect(said(from)).not.toContain('fullSync=true');
     });
 
-    test('a table made dormant: packets come to it again', async () => {
-      const from = daemon().log.length;
-      await node().run(['nft', 'add table ip nat { flags dormant; }']);
-      const line = repairedLine('nft', 'table nat \\(made dormant\\)');
-      await eventually(
-        () => `the log; it said:\n${said(from)}`,
-        () => line.test(said(from)),
-      );
-      expect(await node().run(['nft', 'list', 'table', 'ip', 'nat'])).not.toContain('dormant');
-      await expectWhole('the same rules');
-      expect(said(from).match(/"Another program changed our rules; repaired"/g)).toHaveLength(1);
-    });
-
     test('rules of others in the same tables: nothing is looked at', async () => {
       const from = daemon().log.length;
       await iptables('-t', 'nat', '-N', 'CNI-HOSTPORT');

@@ -9,7 +9,7 @@ import { useLab } from '../lab/requireLab.ts';
 const lab = useLab();
 const built = (name: string): string => fileURLToPath(new URL(`../../dist/${name}`, import.meta.url));
 /** The others take longer, and are left to the command. */
-const modes = SOAK_MODES.filter(({ name }) => name === 'nftables' || name === 'iptables-netlink');
+const modes = SOAK_MODES.filter(({ name }) => name === 'nftables' || name === 'iptables-nft');
 
 test.each(modes)(
   '$name: random changes, faults, other programs and kill -9',

@@ -1,6 +1,7 @@
 /** The iptables programs, played by the stand-in for the kernel: what they save is what they were told to restore. */
 import type { ParsedChain, Tables } from '../../src/modes/iptables/rules/parse.ts';
-import { printRule } from '../../src/modes/iptables/rules/print.ts';
+import { parseRule } from '../../src/modes/iptables/rules/parseRule.ts';
+import { printRule, ruleKey } from '../../src/modes/iptables/rules/print.ts';
 import { asSaved } from '../modes/iptables/rules/asSaved.ts';
 import { applyRestore, BUILT_IN_CHAINS, RestoreError } from '../modes/iptables/rules/restore.ts';
 import type { CommandRunner, RunResult } from '../../src/system/processes.ts';
@@ -33,8 +34,23 @@ export class FakeIptables {
     if (program.endsWith('-save')) return ended({ stdout: this.save(valueAfter(args, '-t')) });
     if (args.includes('-S')) return ended(this.#list(valueAfter(args, '-t'), chainAfter(args, '-S')));
     if (program.endsWith('-restore')) return ended(this.#restore(options.stdin ?? ''));
-    throw new Error(`nobody plays ${program} ${args.join(' ')}`);
+    const verb = args.find((each) => /^-[CIADNXF]$/.test(each));
+    if (verb === undefined) throw new Error(`nobody plays ${program} ${args.join(' ')}`);
+    return ended(this.#verb(verb, args));
   };
+
+  /** `-w 5 -I CHAIN -t TABLE …` */
+  #verb(verb: string, args: readonly string[]): Partial<RunResult> {
+    const table = valueAfter(args, '-t');
+    const chain = valueAfter(args, verb);
+    const words = args.slice(args.indexOf('-t') + 2);
+    const text = words.map((word) => (word.includes(' ') ? `"${word}"` : word)).join(' ');
+    if (verb !== '-C') return this.#restore(`*${table}\n${`${verb} ${chain} ${text}`.trim()}\nCOMMIT\n`);
+    const rules = (this.#tables.get(table) ?? builtIn(table)).get(chain)?.rules ?? [];
+    const key = ruleKey(parseRule(words));
+    if (rules.some((rule) => ruleKey(rule) === key)) return {};
+    return { code: 1, stderr: 'iptables: Bad rule (does a matching rule exist in that chain?).\n' };
+  }
 
   save(table: string): string {
     const chains = this.#tables.get(table) ?? builtIn(table);

@@ -21,10 +21,6 @@ export const JUNCTION = {
       choices: ['auto', 'nft', 'legacy'],
       help: 'which iptables programs to use; auto goes by what kubelet and the machine use',
     }),
-    field('junction.iptablesWriter', 'iptables-writer', STRING, 'auto', {
-      choices: ['auto', 'netlink', 'restore'],
-      help: 'how rules are written in the iptables mode: straight by netlink, in the nft variant, or by iptables-restore; auto: by netlink where a trial at the start leaves the same rules',
-    }),
     field('junction.ipvsDrainLimit', 'ipvs-drain-limit', DURATION, 0, {
       help: 'after which open connections to an endpoint that is gone are cut in the ipvs mode; 0 waits for their end',
     }),

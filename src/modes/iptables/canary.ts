@@ -22,8 +22,6 @@ export type Sleep = (milliseconds: number, signal: AbortSignal) => Promise<void>
 
 interface CanaryOptions {
   readonly client: Pick<IptablesClient, 'family' | 'ensureChain' | 'lookForChain'>;
-  /** By which the canary is looked for; by default the client. */
-  readonly reader?: Pick<IptablesClient, 'lookForChain'> | undefined;
   readonly intervalMs: number;
   /** Writes everything again. */
   readonly onFlushed: () => void | Promise<void>;
@@ -89,8 +87,7 @@ export class CanaryMonitor {
   }
 
   async #look(table: Table): Promise<ChainLook['state']> {
-    const { client, reader = client } = this.#options;
-    const look = await reader
+    const look = await this.#options.client
       .lookForChain(table, CHAINS.canary)
       .catch((error: unknown) => ({ state: 'unknown', error }) as const);
     if (look.state === 'unknown') {

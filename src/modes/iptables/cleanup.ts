@@ -1,18 +1,24 @@
 /** Takes our chains and rules out of iptables, whichever variants of it hold some. */
-import { type CleanupPlan, type CleanupScope, planCleanup } from './rules/cleanup.ts';
-import { type ParsedChain, parseSave, type Tables } from './rules/parse.ts';
-import { TABLE_NAMES } from './rules/rule.ts';
+import { type CleanupPlan, type CleanupScope, ownChains, planCleanup } from './rules/cleanup.ts';
+import { piece, type Step } from './rules/edit.ts';
+import { type ParsedChain, parseSave, ruleArgs, type Tables } from './rules/parse.ts';
+import { type Table, TABLE_NAMES } from './rules/rule.ts';
+import { isRefusal, Sender } from './rules/sender.ts';
+import { ReportBuilder } from '../../proxy/report.ts';
 import { isJunctionError } from '../../errors.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
 import { type CommandRunner, run } from '../../system/processes.ts';
 import { isLocalnetRouted } from '../../system/sysctl.ts';
 import { IptablesClient } from './client.ts';
+import { isIncompatible } from './outcome.ts';
 import { type Variant, type VariantChoice, variantsInUse } from './variant.ts';
 import { NFACCT } from './rules/names.ts';
 import { deleteNfacct } from '../../netlink/nfacct.ts';
 import type { Log } from '../../log/log.ts';
 
 export interface CleanedIptables extends CleanupPlan {
+  /** What could not be removed, and why. */
+  readonly failures: readonly string[];
   readonly family: Family;
   readonly variant: Variant;
 }
@@ -46,21 +52,63 @@ async function cleanVariant(family: Family, options: CleaningOptions): Promise<C
     routesLocalnet: family === 'IPv4' && routesLocalnet(),
     mode,
   });
-  if (!dryRun) for (const step of plan.steps) await client.commit(step);
-  return { ...plan, family, variant: client.variant };
+  const failures: string[] = [];
+  for (const step of dryRun ? [] : plan.steps) failures.push(...(await remove(client, step)));
+  return { ...plan, failures, family, variant: client.variant };
+}
+
+/** Where the kernel or iptables refuses a part, the rest is removed without it. */
+async function remove(client: IptablesClient, step: Step): Promise<readonly string[]> {
+  const { table, pieces } = step;
+  try {
+    await client.commit(step);
+    return [];
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+  }
+  const failures: string[] = [];
+  for (const { chain, rule } of pieces.flatMap(({ removes }) => removes))
+    try {
+      await client.deleteRule(table, chain, ruleArgs(rule));
+    } catch (error) {
+      if (!isJunctionError(error)) throw error;
+      failures.push(`a rule of chain ${chain} in ${table}: ${error.message}`);
+    }
+  const deletes = pieces.flatMap((each) => each.deletes);
+  const empty = [...pieces.flatMap(({ writes }) => writes.map(({ name }) => name)), ...deletes];
+  const sender = new Sender(client, new ReportBuilder());
+  await sender.trySend({
+    table,
+    pieces: empty.map((name) => piece(undefined, { writes: [{ name, rules: [] }] })),
+  });
+  const deletions = deletes.map((name) => piece(undefined, { deletes: [name] }));
+  for (const kept of await sender.trySend({ table, pieces: deletions }))
+    failures.push(`chain ${kept.deletes.join()} in ${table}: rules jump to it`);
+  return failures;
 }
 
 async function readState(client: IptablesClient): Promise<Tables> {
   const state = new Map<string, ReadonlyMap<string, ParsedChain>>();
   for (const table of TABLE_NAMES) {
     try {
-      const chains = parseSave(await client.save(table, { counters: false })).get(table);
+      const text = await client.save(table, { counters: false });
+      const chains = isIncompatible(text) ? await readJumps(client, table) : parseSave(text).get(table);
       if (chains) state.set(table, chains);
     } catch (error) {
       if (!isMissingTable(error)) throw error;
     }
   }
   return state;
+}
+
+/** Of a table that iptables cannot print: its chains, and the rules of those that are not ours. */
+async function readJumps(client: IptablesClient, table: Table): Promise<ReadonlyMap<string, ParsedChain>> {
+  const chains = new Map<string, ParsedChain>();
+  const names = await client.chainNames(table);
+  const own = ownChains(new Map([[table, names]]), table);
+  for (const name of names)
+    chains.set(name, { rules: own.has(name) ? [] : ((await client.readChain(table, name)) ?? []) });
+  return chains;
 }
 
 /** A kernel without a table has nothing of ours in it; "you must be root" is another matter. */
@@ -85,7 +133,13 @@ export async function removeStaleRules(log: Log): Promise<void> {
   for (const family of FAMILIES) {
     try {
       for (const cleaned of await cleanIptables(family, { variant: 'auto', dryRun: false })) {
-        const { chains, rules, kept } = cleaned;
+        const { chains, rules, kept, failures } = cleaned;
+        if (failures.length > 0)
+          log.warn('Cannot remove all of the rules that an iptables or ipvs mode left', {
+            ipFamily: family,
+            why: failures.slice(0, 3).join('; '),
+            whatToDo: 'junction cleanup',
+          });
         if (chains.length + rules.length > 0)
           log.info('Removed the rules that an iptables or ipvs mode left', {
             ipFamily: family,

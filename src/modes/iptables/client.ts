@@ -19,14 +19,20 @@ import {
 import { systemClock } from '../../time/systemClock.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import { held, lockHolder, type LockOptions, takeXtablesLocks, XTABLES_LOCK_PATH } from './locks.ts';
-import type { NetlinkWriter } from './netlink/writer.ts';
-import type { NftLook } from './nftLook.ts';
-import { killed, type Outcome, outcomeOf, outputOf, printEnd, restoreFailure } from './outcome.ts';
+import { type NftLook, nftLook } from './nftLook.ts';
+import {
+  isIncompatible,
+  killed,
+  type Outcome,
+  outcomeOf,
+  outputOf,
+  printEnd,
+  restoreFailure,
+} from './outcome.ts';
+import type { TableClient } from './rules/client.ts';
 import { CHAINS_PER_RESTORE, printStep, type Step } from './rules/edit.ts';
-import { savedRuleExists } from './rules/parse.ts';
+import { type ParsedRule, parseSave, savedRuleExists } from './rules/parse.ts';
 import type { Table } from './rules/rule.ts';
-import type { TableClient } from './rules/sender.ts';
-import type { TakeText } from './rules/chainReader.ts';
 import { TIMEOUT_MS, TimeLimit } from './timeLimit.ts';
 import {
   chooseVariant,
@@ -44,7 +50,7 @@ export interface ClientOptions {
   readonly family: Family;
   readonly variant?: VariantChoice | undefined;
   readonly runner?: CommandRunner | undefined;
-  /** By which the variant is found; by default this thread's kernel. */
+  /** By which the variant is found, and chains that iptables cannot print; by default this thread's kernel. */
   readonly nft?: NftLook | undefined;
   /** How long iptables waits for its lock. */
   readonly lockSeconds?: number | undefined;
@@ -59,6 +65,9 @@ export interface ClientOptions {
   /** Notified of every command that ended. */
   readonly onCommand?: ((command: { readonly argv: Argv; readonly code: number | null }) => void) | undefined;
 }
+
+/** Takes text while a program prints it. */
+export type TakeText = (text: string) => Promise<void>;
 
 interface SaveOptions {
   readonly counters?: boolean;
@@ -103,8 +112,6 @@ export class IptablesClient implements TableClient {
   readonly #options: ClientOptions;
   readonly #runner: CommandRunner;
   #last: Promise<unknown> = Promise.resolve();
-  /** Writes steps, but for those with rules that only iptables-restore can write. */
-  netlink: NetlinkWriter | undefined;
   readonly #timeLimit: TimeLimit;
 
   private constructor(
@@ -163,7 +170,9 @@ export class IptablesClient implements TableClient {
         const command = await this.#rule('-S', table, chain);
         const { outcome, result } = command;
         if (outcome === 'done') return { state: 'present' };
-        if (outcome === 'no' || outcome === 'notFound') return { state: 'absent', reason: printEnd(result) };
+        if (outcome === 'incompatible' && this.#nft.hasChain(table, chain)) return { state: 'present' };
+        if (outcome === 'incompatible' || outcome === 'no' || outcome === 'notFound')
+          return { state: 'absent', reason: printEnd(result) };
         return { state: 'unknown', error: this.#failure(command) };
       } catch (error) {
         if (isJunctionError(error) && isUnanswered(error)) return { state: 'unknown', error };
@@ -206,22 +215,25 @@ export class IptablesClient implements TableClient {
     });
   }
 
-  /** The same in pieces, which come while iptables prints them. */
-  readSave(table: Table, options: SaveOptions, take: TakeText): Promise<void> {
-    return this.#queued(async () => {
-      const command = await this.#save(table, options, take);
-      await takeKept(this.#meaning(command, { done: command.result.stdout }), take);
-    });
+  /** In the nft variant asked of the kernel: to list them, iptables reads all rules. */
+  async chainNames(table: Table): Promise<ReadonlySet<string>> {
+    if (this.variant === 'nft' && this.#options.nft) return this.#options.nft.chainNames(table);
+    const text = await this.save(table);
+    if (isIncompatible(text)) return this.#nft.chainNames(table);
+    return new Set([...text.matchAll(/^:(\S+)/gm)].map(([, name]) => name ?? ''));
   }
 
-  /** One chain in the form of a save; `undefined` where there is none. */
-  list(table: Table, chain: string): Promise<string | undefined> {
+  /** `undefined` where there is none. Of a chain that iptables cannot print only jumps are returned, and are opaque. */
+  readChain(table: Table, chain: string): Promise<readonly ParsedRule[] | undefined> {
     return this.#queued(async () => {
       const command = await this.#rule('-S', table, chain);
+      if (command.outcome === 'incompatible')
+        return this.#nft.hasChain(table, chain) ? this.#nft.jumps(table, chain).map(opaqueJump) : undefined;
       if (command.outcome === 'no' || command.outcome === 'notFound') return undefined;
       const printed = this.#meaning(command, { done: command.result.stdout });
       const rules = printed.split('\n').filter((line) => line.startsWith('-A '));
-      return [`*${table}`, `:${chain} - [0:0]`, ...rules, 'COMMIT', ''].join('\n');
+      const text = [`*${table}`, `:${chain} - [0:0]`, ...rules, 'COMMIT', ''].join('\n');
+      return parseSave(text).get(table)?.get(chain)?.rules;
     });
   }
 
@@ -229,7 +241,7 @@ export class IptablesClient implements TableClient {
   /** What `-S` prints of a chain, or of all, with counters. Returns why there is none, where that is so. */
   async listRules(table: string, chain: string | undefined, take: TakeText): Promise<string | undefined> {
     const command = await this.#read(this.#ruleArgv('-S', table, chain, ['-v']), take);
-    if (command.outcome === 'no' || command.outcome === 'notFound') return outputOf(command.result);
+    if (['incompatible', 'no', 'notFound'].includes(command.outcome)) return outputOf(command.result);
     await takeKept(this.#meaning(command, { done: command.result.stdout }), take);
     return undefined;
   }
@@ -241,13 +253,10 @@ export class IptablesClient implements TableClient {
   }
 
   get chainsPerRestore(): number {
-    if (this.netlink) return this.netlink.chainsPerCommit;
     return this.variant === 'legacy' ? Number.POSITIVE_INFINITY : CHAINS_PER_RESTORE;
   }
 
   async commit(step: Step): Promise<number> {
-    const sent = await this.netlink?.commit(step);
-    if (sent !== undefined) return sent;
     const text = printStep(step);
     await this.restore(step.table, text);
     return text.length;
@@ -293,8 +302,18 @@ export class IptablesClient implements TableClient {
 
   async #check(table: Table, chain: string, args: readonly string[]): Promise<boolean> {
     const command = await this.#find(table, chain, args);
+    if (command.outcome === 'incompatible') return this.#hasJump(table, chain, args);
     if (command.outcome === 'notFound' && command.result.code === 1) return false;
     return this.#meaning(command, { done: true, no: false });
+  }
+
+  #hasJump(table: Table, chain: string, args: readonly string[]): boolean {
+    const next = args[args.indexOf('-j') + 1] ?? '';
+    return this.#nft.jumps(table, chain).includes(next);
+  }
+
+  get #nft(): NftLook {
+    return this.#options.nft ?? nftLook(this.family);
   }
 
   /** Looks for a rule: `done` when it is there. */
@@ -362,6 +381,10 @@ export class IptablesClient implements TableClient {
     const { lockPath, ownLocks } = this.#options;
     return { ...ownLocks, path: lockPath ?? process.env['XTABLES_LOCKFILE'] ?? XTABLES_LOCK_PATH };
   }
+}
+
+function opaqueJump(chain: string): ParsedRule {
+  return { matches: [], target: { kind: 'jump', chain }, isOpaque: true };
 }
 
 /** A runner that cannot pass output on has kept it. */

@@ -6,6 +6,7 @@ import { systemClock } from '../../time/systemClock.ts';
 import { wait } from '../../time/wait.ts';
 import { isJunctionError, JunctionError } from '../../errors.ts';
 import { type ChainLook, IptablesClient } from './client.ts';
+import type { NftLook } from './nftLook.ts';
 import { type ProcessObserver, isUnanswered } from '../../system/processes.ts';
 import { readSysctl } from '../../system/sysctl.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
@@ -22,6 +23,7 @@ export interface OpenedFamilies {
 interface FamilyOptions extends Pick<ModeOptions, 'config' | 'log' | 'runner' | 'signal'> {
   /** Notified of every program that is started. */
   readonly programs?: ProcessObserver | undefined;
+  readonly nft?: ((family: Family) => NftLook) | undefined;
 }
 
 interface Asked {
@@ -148,11 +150,18 @@ class FamilyOpener {
   }
 
   async #ask(family: Family): Promise<Asked> {
-    const { config, runner, programs } = this.#options;
+    const { config, runner, programs, nft } = this.#options;
     const variant = config.junction.iptablesVariant;
     const lockPath = this.#lockPath;
     try {
-      const client = await IptablesClient.open({ family, variant, runner, programs, lockPath });
+      const client = await IptablesClient.open({
+        family,
+        variant,
+        runner,
+        programs,
+        lockPath,
+        nft: nft?.(family),
+      });
       const look = await client.lookForChain('nat', 'POSTROUTING');
       const isUnusable = look.state === 'unknown' && look.error.code === 'XTABLES_LOCK_UNUSABLE';
       if (isUnusable && this.#replaceLock(look.error)) return await this.#ask(family);

@@ -1,14 +1,12 @@
 /** The iptables mode: its programs, and a watch over the node's addresses and our rules. */
-import { isJunctionError } from '../../errors.ts';
 import { LAYOUTS } from './rules/layouts/index.ts';
 import { toSettings } from '../../config/settings.ts';
 import { AddressWatch } from '../addressWatch.ts';
 import { localIps } from '../../system/interfaces.ts';
-import { wakeTables } from './tableInfo.ts';
 import { IptablesReader } from './inspect.ts';
-import type { IptablesClient } from './client.ts';
-import { NetlinkChainReader } from './netlink/reader.ts';
-import { IptablesProxier, writeLocalnetGuard } from './proxier.ts';
+import { nftLook } from './nftLook.ts';
+import { IptablesProxier } from './proxier.ts';
+import { writeLocalnetGuard } from './rules/foreignRules.ts';
 import { outInterfaceNow } from '../outInterface.ts';
 import { OwnPrograms, RulesetWatch } from './rulesetWatch.ts';
 import { ConntrackTable } from '../../netlink/conntrack.ts';
@@ -23,12 +21,11 @@ import { StaleIpvs } from '../ipvs/cleanup.ts';
 import type { Mode, ModeOptions } from '../mode.ts';
 import { removeStaleTables } from '../nftables/cleanup.ts';
 import { askAgain, preflight } from '../prerequisites.ts';
-import { chooseWriter } from './netlink/chooseWriter.ts';
 
 export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
   const { config, nodeName, log } = options;
   const programs = new OwnPrograms();
-  const { clients, families } = await openFamilies({ ...options, programs });
+  const { clients, families } = await openFamilies({ ...options, programs, nft: nftLook });
   const served = servedFamilies(families);
   await preflight('iptables', clients, served, options);
   const { layout: layoutName, masqueradeBit } = toSettings(config, nodeName);
@@ -36,9 +33,6 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
   const thread = await NetlinkThread.start();
   const addresses = await AddressWatch.start(thread);
   const netfilter = thread.transactionChannel(NETLINK_NETFILTER);
-  const choose = (client: IptablesClient): Promise<void> =>
-    chooseWriter(client, { junction: config.junction, layout, channel: netfilter, log });
-  for (const family of served) await choose(clientOf(clients, family));
   const isNft = clients.every(({ variant }) => variant === 'nft');
   const rulesets = isNft ? await RulesetWatch.start(thread, programs) : undefined;
   const staleIpvs = new StaleIpvs({ log, drainLimitMs: config.junction.ipvsDrainLimit });
@@ -46,38 +40,22 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
     await staleIpvs.remove();
     await removeStaleTables(log);
   });
-  const nftReader = ({
-    family,
-    variant,
-    version,
-    timeSlice,
-  }: IptablesClient): NetlinkChainReader | undefined =>
-    variant === 'nft' ? new NetlinkChainReader(family, netfilter, { timeSlice, version }) : undefined;
   return {
     name: 'iptables',
     families,
     guardLocalnet: async () => {
       const client = clients.find(({ family }) => family === 'IPv4');
-      const reader = client && nftReader(client);
-      if (client) await writeLocalnetGuard(client, layout, reader);
+      if (client) await writeLocalnetGuard(client, layout);
     },
     applySettings: () => Promise.resolve(),
     open: (family, events) => {
       const client = clientOf(clients, family);
-      const wake = client.variant === 'nft' ? () => wakeTables(netfilter, family) : undefined;
-      const reader = nftReader(client);
-      const proxier = new IptablesProxier({
-        client,
-        layout,
-        masqueradeBit,
-        wake,
-        reader,
-      });
+      const proxier = new IptablesProxier({ client, layout, masqueradeBit });
       addresses.subscribe({ onNodeAddresses: () => events.request(NODE_ADDRESSES) });
       rulesets?.subscribe({
         family,
-        onChange: (touched, changedBy) => {
-          const objects = proxier.rules.noteForeign(touched);
+        onChange: (touches, changedBy) => {
+          const objects = proxier.rules.noteForeign(touches);
           if (objects.length > 0) events.foreignChange({ objects, changedBy });
         },
         onLost: () => events.notificationsLost(),
@@ -86,9 +64,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
         writer: proxier,
         verification: {
           isNotified: rulesets !== undefined,
-          fullSyncEvery: 'hour',
-          flushMonitor: (intervalMs, onFlushed) =>
-            new CanaryMonitor({ client, reader, intervalMs, onFlushed, log }),
+          flushMonitor: (intervalMs, onFlushed) => new CanaryMonitor({ client, intervalMs, onFlushed, log }),
         },
         kernel: new IptablesReader({
           client,
@@ -102,17 +78,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
         ready: () => stale.ready(family),
       };
     },
-    probe: async (family) => {
-      const answer = await askAgain('iptables', clients, family, options);
-      if (answer.state !== 'works') return answer;
-      try {
-        await choose(clientOf(clients, family));
-        return answer;
-      } catch (error) {
-        if (!isJunctionError(error)) throw error;
-        return { state: 'absent', reason: error.message, remedy: error.hint };
-      }
-    },
+    probe: (family) => askAgain('iptables', clients, family, options),
     close: async () => {
       await stale.close();
       await staleIpvs.close();

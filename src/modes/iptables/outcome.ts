@@ -8,6 +8,8 @@ export type Outcome =
   /** Status 1, which means "it exists" to `-N` and "there is none" to `-C` and `-S`. */
   | 'no'
   | 'notFound'
+  /** nft has put a rule there that iptables cannot print; of a chain that is not there 1.8.9 says the same. */
+  | 'incompatible'
   | 'lockHeld'
   | 'lockUnusable'
   | 'failed';
@@ -27,9 +29,20 @@ export function outcomeOf(result: RunResult, variant: Variant): Outcome {
   if (output.includes('holding the xtables lock')) return 'lockHeld';
   // The nft variant takes no lock, and ends with 4 whenever the kernel refuses something.
   if (result.code === 4 && variant === 'legacy') return 'lockHeld';
+  if (isIncompatible(output)) return 'incompatible';
   if (NOT_FOUND.some((text) => output.includes(text))) return 'notFound';
   return result.code === 1 ? 'no' : 'failed';
 }
+
+/**
+ * A save of such a table is a comment and a success; `-S` of such a chain ends with 1, and `-C` and `-D` with 3 where they meet
+ * the rule before they find another. Other chains of the table can be read, and all can be written.
+ */
+export function isIncompatible(output: string): boolean {
+  return INCOMPATIBLE.test(output);
+}
+
+const INCOMPATIBLE = /(?:^# T|t)able [`'].*' is incompatible|Parsing nftables rule failed/m;
 
 export function outputOf(result: RunResult): string {
   return `${result.stderr}${result.stdout}`.trim();

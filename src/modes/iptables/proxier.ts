@@ -1,5 +1,5 @@
 /** One address family of the iptables mode: its rules, and what they depend on besides the plan. */
-import { IptablesRules, type WakeTables } from './reconcile.ts';
+import { IptablesRules } from './sync.ts';
 import { type Layout, nodePortIpsOf, type StaticOptions } from './rules/fragment.ts';
 import { NFACCT } from './rules/names.ts';
 import type { Ip } from '../../model/ip.ts';
@@ -12,9 +12,6 @@ import { ensureNfacct } from '../../netlink/nfacct.ts';
 import { readSysctl } from '../../system/sysctl.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import type { IptablesClient } from './client.ts';
-import { GUARD_TABLE, guardChains, guardStep } from './rules/chainEdits.ts';
-import type { ParsedChain } from './rules/parse.ts';
-import { type ChainReader, type Chains, SaveChainReader } from './rules/chainReader.ts';
 
 export interface IptablesProxierOptions {
   readonly client: IptablesClient;
@@ -24,9 +21,7 @@ export interface IptablesProxierOptions {
   readonly addresses?: () => readonly Ip[];
   readonly nfacct?: StaticOptions['nfacct'];
   readonly dropInvalid?: boolean;
-  /** See `IptablesRules`. */
-  readonly wake?: WakeTables | undefined;
-  readonly reader?: ChainReader | undefined;
+  readonly now?: () => number;
 }
 
 /** What the rules depend on besides the plan and the node's addresses. */
@@ -44,8 +39,8 @@ export class IptablesProxier {
   readonly settings: MachineSettings;
 
   constructor(options: IptablesProxierOptions) {
-    const { client, layout } = options;
-    this.rules = new IptablesRules(layout, client, { ...options, now: () => systemClock.now() });
+    const { client, layout, now = () => systemClock.now() } = options;
+    this.rules = new IptablesRules(layout, client, { now });
     this.writesPerSync = client.variant === 'legacy' ? undefined : WRITES_PER_SYNC;
     this.addresses = options.addresses ?? (() => localIps(client.family));
     this.settings = {
@@ -104,26 +99,4 @@ export function isConntrackLiberal(): boolean {
 
 function hasCounter(counter: keyof typeof NFACCT): boolean {
   return ensureNfacct(NFACCT[counter]).state !== 'unavailable';
-}
-
-/** Writes the guard of 127.0.0.0/8 by itself, before route_localnet is set and long before the first sync. */
-export async function writeLocalnetGuard(
-  client: IptablesClient,
-  layout: Layout,
-  reader: ChainReader = new SaveChainReader(client),
-): Promise<void> {
-  const chains = await readGuardChains(reader, layout);
-  const step = guardStep(new Map([[GUARD_TABLE, chains]]), layout);
-  if (step) await client.commit(step);
-}
-
-/** The few that the guard is about: the table may have any number of others. */
-async function readGuardChains(reader: ChainReader, layout: Layout): Promise<Chains> {
-  if (!reader.readChain) return (await reader.readTable(GUARD_TABLE, async () => new Set())) ?? new Map();
-  const chains = new Map<string, ParsedChain>();
-  for (const chain of guardChains(layout)) {
-    const read = await reader.readChain(GUARD_TABLE, chain);
-    if (read) chains.set(chain, read);
-  }
-  return chains;
 }

@@ -136,8 +136,7 @@ export class TablesReader {
     const tables = new Map<string, ReadonlyMap<string, ParsedChain>>();
     for (const table of TABLES) {
       if (!names.has(table)) continue;
-      const reader = new SaveReader();
-      reader.wanted = wanted;
+      const reader = new SaveReader(wanted);
       await this.#options.client.readTable(table, async (text) => {
         this.#timeSlice.begin();
         await runSliced(reader.take(text), this.#timeSlice);

@@ -1,5 +1,5 @@
 /** One address family of the IPVS mode: virtual servers, and the rules of iptables that match its sets. */
-import { IptablesRules } from '../iptables/reconcile.ts';
+import { IptablesRules } from '../iptables/sync.ts';
 import { IpvsServers } from './reconcile.ts';
 import type { IpvsClient } from './rules/client.ts';
 import type { VirtualServer } from './rules/compile.ts';

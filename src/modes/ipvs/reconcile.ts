@@ -5,7 +5,7 @@ import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import { type Changes, Reconciler, type Resync, type ServicePortPlans } from '../../proxy/reconciler.ts';
 import type { SyncReport } from '../../proxy/report.ts';
 import { forEachSliced, runSliced, type TimeSlice } from '../../time/timeSlice.ts';
-import type { IptablesRules } from '../iptables/reconcile.ts';
+import type { IptablesRules } from '../iptables/sync.ts';
 import { resyncDevice, resyncServers, resyncSets, ourServers } from './rules/resync.ts';
 import {
   type VirtualServerOptions,

@@ -64,15 +64,6 @@ export function nftRequest<R extends Rows>(
   );
 }
 
-/** For messages that are written by hand: their type, and struct nfgenmsg, with which they begin. */
-export function nftType(operation: OperationName): number {
-  return nfnlType(NFNL_SUBSYS_NFTABLES, OPERATIONS.number(operation));
-}
-
-export function nfgenmsg(family: NftFamily): Uint8Array {
-  return Uint8Array.of(NFT_FAMILIES.number(family), 0, 0, 0);
-}
-
 /** The operation of a message, `undefined` when it is another subsystem's. */
 export function operationOf({ type }: { readonly type: number }): OperationName | undefined {
   return type >> 8 === NFNL_SUBSYS_NFTABLES ? OPERATIONS.word(type & 0xff) : undefined;

@@ -174,13 +174,6 @@ export function decodeRule(payload: Uint8Array): MessageOf<typeof RULE_ATTRIBUTE
   return readMessage(RULE_ATTRIBUTES, payload);
 }
 
-const RULE_HANDLE = new AttributeTable('a rule', { handle: required(3, u64be) });
-
-/** Of a message about a rule, without reading the rule. */
-export function decodeRuleHandle(payload: Uint8Array): bigint {
-  return readMessage(RULE_HANDLE, payload).handle;
-}
-
 export function decodeSet(
   payload: Uint8Array,
 ): MessageOf<typeof SET_ATTRIBUTES> & { readonly comment: string | undefined } {

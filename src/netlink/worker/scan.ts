@@ -12,10 +12,9 @@ import { exchange } from '../request.ts';
 import type { DatagramSocket } from '../socket.ts';
 import { TimeSlice, runSliced } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
-import { type ChainFilter, chainTest } from './chainFilter.ts';
 import { type ElementFilter, elementTest } from './elementFilter.ts';
 
-export type ScanFilter = ElementFilter | ChainFilter;
+export type ScanFilter = ElementFilter;
 
 /** What of a message is wanted, as a whole message; `undefined`: nothing. Counts what it looked at. */
 export interface MessageTest {
@@ -55,7 +54,5 @@ function testOf(filter: ScanFilter): Generator<void, MessageTest> {
   switch (filter.kind) {
     case 'elements':
       return elementTest(filter);
-    case 'chains':
-      return chainTest(filter);
   }
 }

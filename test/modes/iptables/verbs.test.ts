@@ -79,6 +79,8 @@ it.each([
   const nft = {
     hasChain: (_: string, name: string) => name === chain,
     countRules: (most: number) => Math.min(count, most + 1),
+    chainNames: () => new Set<string>(),
+    jumps: () => [],
   };
   const client = await IptablesClient.open({ family: 'IPv4', variant: 'auto', runner, nft });
   expect([client.programs.iptables, client.reason]).toEqual([program, reason]);

@@ -1,22 +1,15 @@
 /** Bytes that a kernel sent, and bytes that none would send, for the decoders of nftables. */
 import { expect, test } from 'vitest';
-import { MessageWriter } from '../../../src/netlink/codec.ts';
 import { decodeChain, decodeRule, decodeSet, decodeTable } from '../../../src/netlink/nftables/objects.ts';
 import { decodeElements, type SetElement } from '../../../src/netlink/nftables/elements.ts';
 import { decodeExpression } from '../../../src/netlink/nftables/expressions.ts';
 import { decodeNotification } from '../../../src/netlink/nftables/notifications.ts';
 import { decodeComment, decodeGeneration } from '../../../src/netlink/nftables/message.ts';
-import { RuleDigester } from '../../../src/netlink/nftables/ruleDigest.ts';
 import { propertiesOf, type SetSpec } from '../../../src/netlink/nftables/setSpec.ts';
 import { unhex } from '../../system/support/bytes.ts';
 import { type Decoder, decoder, fuzz } from '../support/fuzz.ts';
 import { GOLDEN_EXPRESSIONS } from './support/expressions.ts';
 import * as golden from './support/golden.ts';
-
-/** The expressions of a rule. */
-const RULE = GOLDEN_EXPRESSIONS.slice(0, 3)
-  .reduce((writer, { bytes }) => writer.attribute(1, bytes), new MessageWriter(256, 0))
-  .finish();
 
 const PLACE = { family: 'ip', table: 't' } as const;
 
@@ -120,7 +113,6 @@ const DECODERS: readonly Decoder[] = [
     processName: 'nft',
   }),
   decoder('news', (payload) => decodeNotification({ type: (10 << 8) | 6, payload }), golden.RULE),
-  decoder('a rule, by its digest', (bytes) => [new RuleDigester().digest(bytes)], RULE),
   decoder('a comment', (bytes) => [decodeComment(bytes)], unhex('0005 6d696e6500'), ['mine']),
   ...GOLDEN_EXPRESSIONS.map(({ line, bytes, value }) => decoder(line, decodeExpression, bytes, value)),
 ];

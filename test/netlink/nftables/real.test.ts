@@ -21,7 +21,6 @@ const IMPORTS = `
   import { readElements } from './src/netlink/nftables/elements.ts';
   import { decodeRule, getRules } from './src/netlink/nftables/objects.ts';
   import { decodeTable, getTables } from './src/netlink/nftables/objects.ts';
-  import { RuleBatch } from './src/netlink/nftables/ruleBatch.ts';
   import { transaction } from './src/netlink/nftables/transaction.ts';
   const print = (value) => console.log(JSON.stringify(value, (_, each) =>
     typeof each === 'bigint' ? Number(each) : each instanceof Uint8Array ? Buffer.from(each).toString('hex') : each));
@@ -97,37 +96,6 @@ describe('in a namespace', () => {
       0,
       0,
     ]);
-  });
-
-  it('a transaction for a generation that is over is not done', async () => {
-    const answer = await inside(
-      namespace,
-      'generation',
-      `${IMPORTS}
-       const at = (generation, ...chains) => {
-         const batch = new RuleBatch(place, 1024, generation);
-         for (const chain of chains) batch.addChain(chain);
-         return channel.commit(batch.finish());
-       };
-       await commit([{ kind: 'addTable', ...place }]);
-       const before = generation();
-       const first = await at(before, 'a');
-       const after = generation();
-       const stale = await at(before, 'b');
-       const unmoved = generation();
-       spawnSync('nft', ['add', 'table', 'ip', 'other']);
-       const conflict = await at(after, 'c');
-       const again = await at(generation(), 'd');
-       print({ step: after - before, unmoved: unmoved - after,
-         states: [first, stale, conflict, again].map(({ state }) => state),
-         chains: read(getChains('ip'), decodeChain).map(({ name }) => name).sort() });`,
-    );
-    expect(answer).toEqual({
-      step: 1,
-      unmoved: 0,
-      states: ['done', 'outdated', 'outdated', 'done'],
-      chains: ['a', 'd'],
-    });
   });
 
   it('takes what is larger than the send buffer was, and refuses it without losing an answer', async (context) => {

@@ -3,9 +3,18 @@
  * fixed chains, and the prefixes of service chains. kubelet's chains, and those of other programs, stay.
  */
 import { CHAINS_PER_RESTORE, type ChainRule, inChunks, piece, type Piece, type Step } from './edit.ts';
-import { isKubeletHere, isLocalnetGuard } from './chainEdits.ts';
+import { isLocalnetGuard } from './foreignRules.ts';
 import { EVERY_JUMP, EVERY_LAYOUT } from './layouts/index.ts';
-import { CHAINS, IPVS_CHAINS, isServiceChain, PREFIXES, SENT_TRIAL_CHAIN, TRIAL_CHAIN } from './names.ts';
+import {
+  type ChainNames,
+  CHAINS,
+  hasServiceChains,
+  IPVS_CHAINS,
+  isKubeletHere,
+  isServiceChain,
+  PREFIXES,
+  TRIAL_CHAIN,
+} from './names.ts';
 import { printRule, ruleKey } from './print.ts';
 import type { ParsedChain, ParsedRule, Tables } from './parse.ts';
 import { jumpOf, type Rule, type Table, TABLE_NAMES } from './rule.ts';
@@ -38,7 +47,8 @@ export interface CleanupScope {
 const NOTHING: CleanupPlan = { steps: [], chains: [], rules: [], kept: [] };
 
 export function planCleanup(state: Tables, options: CleanupScope): CleanupPlan {
-  const parts = TABLE_NAMES.map((table) => cleanTable(state, table, options));
+  const names = namesOf(state);
+  const parts = TABLE_NAMES.map((table) => cleanTable(state, names, table, options));
   return {
     steps: parts.flatMap((part) => part.steps),
     chains: parts.flatMap((part) => part.chains),
@@ -47,15 +57,19 @@ export function planCleanup(state: Tables, options: CleanupScope): CleanupPlan {
   };
 }
 
-function cleanTable(state: Tables, table: Table, options: CleanupScope): CleanupPlan {
+export function namesOf(state: Tables): ChainNames {
+  return new Map([...state].map(([table, chains]) => [table, new Set(chains.keys())]));
+}
+
+function cleanTable(state: Tables, names: ChainNames, table: Table, options: CleanupScope): CleanupPlan {
   const { routesLocalnet, chainsPerRestore: size = CHAINS_PER_RESTORE } = options;
   const chains = state.get(table);
   if (!chains) return NOTHING;
-  const firewall = options.mode === 'ipvs' ? NO_FIREWALL : cleanFirewall(state, table, routesLocalnet);
-  const isInScope = scopeOf(state, options.mode);
+  const firewall = options.mode === 'ipvs' ? NO_FIREWALL : cleanFirewall(state, names, table, routesLocalnet);
+  const isInScope = scopeOf(names, options.mode);
   const ours = new Set(
     [...chains.keys()]
-      .filter((chain) => isOurs(state, table, chain) && isInScope(table, chain))
+      .filter((chain) => isOurs(names, table, chain) && isInScope(table, chain))
       .concat(firewall.chains),
   );
   const { jumps, called } = waysInto(chains, ours, table, options.mode);
@@ -110,12 +124,10 @@ function deletion(chain: string): Piece {
  * The two modes share the names of some chains. Such a chain is deleted with its own mode, which the other chains show, and
  * with either where the other mode has none.
  */
-function scopeOf(state: Tables, mode: CleanupScope['mode']): (table: Table, chain: string) => boolean {
+function scopeOf(names: ChainNames, mode: CleanupScope['mode']): (table: Table, chain: string) => boolean {
   if (mode === undefined) return () => true;
-  const isIpvsHere = [...state.values()].some((chains) =>
-    [...chains.keys()].some((each) => IPVS_ONLY.has(each)),
-  );
-  const isOtherHere = mode === 'iptables' ? isIpvsHere : hasServiceChains(state);
+  const isIpvsHere = [...names.values()].some((chains) => [...chains].some((each) => IPVS_ONLY.has(each)));
+  const isOtherHere = mode === 'iptables' ? isIpvsHere : hasServiceChains(names);
   return (table, chain) => {
     if (IPVS_ONLY.has(chain)) return mode === 'ipvs';
     if (SHARED_WITH_IPVS.has(`${table} ${chain}`)) return !isOtherHere;
@@ -132,8 +144,8 @@ const SHARED_WITH_IPVS: ReadonlySet<string> = new Set([
   `filter ${CHAINS.proxyFirewall}`,
 ]);
 
-function isOurs(state: Tables, table: Table, chain: string): boolean {
-  return chain === CHAINS.canary || (table !== 'mangle' && isOfSomeLayout(state, table, chain));
+function isOurs(names: ChainNames, table: Table, chain: string): boolean {
+  return chain === CHAINS.canary || (table !== 'mangle' && isOfSomeLayout(names, table, chain));
 }
 
 /**
@@ -157,7 +169,10 @@ function waysInto(
       // Where kubelet has no jump to KUBE-FIREWALL, ours goes even if the chain stays.
       const isToFirewall = next === CHAINS.firewall && chain === 'FORWARD' && mode !== 'ipvs';
       if (!ours.has(next) && !isToFirewall) continue;
-      if (keys.has(`${chain} ${ruleKey(rule)}`)) jumps.push({ chain, rule });
+      const ownJump =
+        rule.isOpaque && inTable.find((jump) => jump.chain === chain && jumpOf(jump.rule) === next);
+      if (ownJump) jumps.push(ownJump);
+      else if (keys.has(`${chain} ${ruleKey(rule)}`)) jumps.push({ chain, rule });
       else if (ours.has(next)) called.add(next);
     }
   }
@@ -176,9 +191,14 @@ const NO_FIREWALL: FirewallCleanup = { rules: [], chains: [], kept: [] };
  * KUBE-FIREWALL is kubelet's where there is one. Otherwise our rules go, and the chain if nothing else is in it; but the
  * guard of 127.0.0.0/8 stays, with the way to it, while route_localnet is on.
  */
-function cleanFirewall(state: Tables, table: Table, routesLocalnet: boolean): FirewallCleanup {
+function cleanFirewall(
+  state: Tables,
+  names: ChainNames,
+  table: Table,
+  routesLocalnet: boolean,
+): FirewallCleanup {
   const chain = state.get(table)?.get(CHAINS.firewall);
-  if (table !== 'filter' || !chain || isKubeletHere(state)) return NO_FIREWALL;
+  if (table !== 'filter' || !chain || isKubeletHere(names)) return NO_FIREWALL;
   const stays = (rule: ParsedRule): boolean =>
     !isOurFirewallRule(rule) || (routesLocalnet && isLocalnetGuard(rule));
   if (!chain.rules.some(stays)) return { rules: [], chains: [CHAINS.firewall], kept: [] };
@@ -219,20 +239,17 @@ const ORDER: readonly (readonly string[])[] = [
 ];
 
 /** Chains of every layout in this table. */
-export function ownChains(state: Tables, table: Table): Set<string> {
+export function ownChains(names: ChainNames, table: Table): Set<string> {
   const own = new Set<string>();
-  for (const chain of state.get(table)?.keys() ?? []) if (isOfSomeLayout(state, table, chain)) own.add(chain);
+  for (const chain of names.get(table) ?? []) if (isOfSomeLayout(names, table, chain)) own.add(chain);
   return own;
 }
 
 /** A fixed chain that the layout in use does not need is left over from another one. */
-function isOfSomeLayout(state: Tables, table: Table, chain: string): boolean {
-  if (chain === CHAINS.markDrop) return table === 'nat' && !isKubeletHere(state);
-  return isServiceChain(chain) || FIXED[table].has(chain) || TRIAL_CHAINS.has(chain);
+function isOfSomeLayout(names: ChainNames, table: Table, chain: string): boolean {
+  if (chain === CHAINS.markDrop) return table === 'nat' && !isKubeletHere(names);
+  return isServiceChain(chain) || FIXED[table].has(chain) || chain === TRIAL_CHAIN;
 }
-
-/** A process was killed during the trial. */
-const TRIAL_CHAINS: ReadonlySet<string> = new Set([TRIAL_CHAIN, SENT_TRIAL_CHAIN]);
 
 const FIXED: Readonly<Record<Table, ReadonlySet<string>>> = {
   filter: fixedChains('filter', [CHAINS.forward]),
@@ -253,10 +270,4 @@ export function garbageBatches(unneeded: ReadonlySet<string>): readonly (readonl
   return ORDER.map((prefixes) =>
     stale.filter((chain) => prefixes.some((prefix) => chain.startsWith(prefix))).map(deletion),
   );
-}
-
-/** An iptables mode was here, ours or kube-proxy's. */
-export function hasServiceChains(state: Tables): boolean {
-  for (const chain of state.get('nat')?.keys() ?? []) if (isServiceChain(chain)) return true;
-  return false;
 }

@@ -2,18 +2,22 @@
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { ServicePortPlan } from '../../../plan/types.ts';
 import type { KernelDifference } from '../../kernelReader.ts';
-import { addTo, type ChainWrite, type Step } from './edit.ts';
-import { type CompileOptions, compileAll, type Layout } from './fragment.ts';
-import { digestChain, type ParsedChain, type Tables, tokenize, type WantedChains } from './parse.ts';
+import { namesOf, ownChains } from './cleanup.ts';
+import { addTo, isSameList } from './edit.ts';
+import { type CompileOptions, compileAll, isSameChain, type Layout, type OwnChain } from './fragment.ts';
+import {
+  digestChain,
+  IN_PLACE,
+  type ParsedChain,
+  type Tables,
+  tokenize,
+  type WantedChains,
+} from './parse.ts';
 import { parseRule } from './parseRule.ts';
 import { printRule, ruleKey } from './print.ts';
-import { fullSteps } from './resync.ts';
-import type { Rule, Table } from './rule.ts';
+import { type Rule, type Table, TABLES } from './rule.ts';
 
 type ServicePorts = ReadonlyMap<ServicePortId, ServicePortPlan>;
-
-/** Both ways to write endpoints: each service port keeps the comments that it was written with. */
-const WITH_AND_WITHOUT = [true, false];
 
 /** Digests of the chains that the plan compiles to, one service port at a time. */
 export function* plannedChains(
@@ -22,11 +26,10 @@ export function* plannedChains(
   options: CompileOptions,
 ): Generator<void, WantedChains> {
   const wanted = new Set<number>();
-  for (const endpointComments of WITH_AND_WITHOUT)
-    for (const [, { chains }] of compileAll(layout, servicePorts, { ...options, endpointComments })) {
-      for (const { name, rules } of chains) wanted.add(digestChain(name, rules));
-      yield;
-    }
+  for (const [, { chains }] of compileAll(layout, servicePorts, options)) {
+    for (const { name, rules } of chains) wanted.add(digestChain(name, rules));
+    yield;
+  }
   return wanted;
 }
 
@@ -36,36 +39,53 @@ interface Planned {
   readonly options: CompileOptions;
 }
 
-/** One step at a time. `state`: with the chains that are as planned as `IN_PLACE`. */
+/** One service port at a time. `state`: with the chains that are as planned as `IN_PLACE`. */
 export function* compareWithPlan(
   state: Tables,
   { layout, servicePorts, options }: Planned,
 ): Generator<readonly KernelDifference[]> {
-  const fragments = compileAll(layout, servicePorts, options);
-  for (const step of fullSteps(state, { layout, options, fragments }))
-    yield step ? differencesOf(state, step) : [];
+  const base = layout.base(options);
+  const names = namesOf(state);
+  const extra = new Map(TABLES.map((table) => [table, ownChains(names, table)]));
+  const compare = ({ table, name, rules }: OwnChain, owner?: ServicePortId): readonly KernelDifference[] => {
+    extra.get(table)?.delete(name);
+    return chainDifferences(
+      state,
+      table,
+      name,
+      rules.map((rule) => ({ rule, owner })),
+    );
+  };
+  for (const chain of base.chains) yield compare(chain);
+  const shared = new Map<string, OwnedRule[]>();
+  for (const [owner, fragment] of compileAll(layout, servicePorts, options)) {
+    for (const { table, chain, rule } of fragment.shared) addTo(shared, `${table} ${chain}`, { rule, owner });
+    yield fragment.chains.flatMap((chain) => compare(chain, owner));
+  }
+  for (const { table, chain } of layout.sharedChains) {
+    extra.get(table)?.delete(chain);
+    const tail = base.tail.filter((each) => isSameChain(each, { table, chain }));
+    yield chainDifferences(state, table, chain, [...(shared.get(`${table} ${chain}`) ?? []), ...tail], true);
+  }
+  for (const { table, chain } of layout.foreignChains) extra.get(table)?.delete(chain);
+  for (const { table, chain, rule } of [...base.foreign, ...layout.jumps]) {
+    const key = ruleKey(rule);
+    const rules = state.get(table)?.get(chain)?.rules ?? [];
+    if (!rules.some((each) => ruleKey(each) === key))
+      yield [difference('missing', [table, chain], `-A ${chain} ${printRule(rule)}`, undefined)];
+  }
+  for (const [table, chains] of extra) yield [...chains].map((name) => extraChain(state, table, name));
+}
+
+interface OwnedRule {
+  readonly rule: Rule;
+  readonly owner?: ServicePortId | undefined;
 }
 
 interface RuleChange {
   readonly kind: 'missing' | 'extra';
   readonly owner: ServicePortId | undefined;
   readonly text: string;
-}
-
-function differencesOf(state: Tables, { table, pieces }: Step): readonly KernelDifference[] {
-  const differences: KernelDifference[] = [];
-  /** By chain: rules in chains that others have rules in too. */
-  const shared = new Map<string, RuleChange[]>();
-  for (const { owner, writes, removes, adds, deletes } of pieces) {
-    for (const write of writes) differences.push(...chainDifferences(state, table, write, owner));
-    for (const name of deletes) differences.push(extraChain(state, table, name));
-    for (const { chain, rule } of removes)
-      addTo(shared, chain, { kind: 'extra', owner, text: safeText(rule) });
-    for (const { chain, rule } of adds)
-      addTo(shared, chain, { kind: 'missing', owner, text: printRule(rule) });
-  }
-  for (const [chain, changes] of shared) differences.push(...ruleDifferences(table, chain, changes));
-  return differences;
 }
 
 function difference(
@@ -82,18 +102,31 @@ function difference(
   };
 }
 
+/** `inAnyOrder`: what changed was written behind what stayed. */
 function chainDifferences(
   state: Tables,
   table: Table,
-  { name, rules }: ChainWrite,
-  owner: ServicePortId | undefined,
+  name: string,
+  rules: readonly OwnedRule[],
+  inAnyOrder = false,
 ): readonly KernelDifference[] {
   const existing = state.get(table)?.get(name);
-  const texts = rules.map(printRule);
-  if (!existing) return [difference('missing', [table, name], chainText(name, texts), owner)];
+  if (existing === IN_PLACE) return [];
+  const keys = rules.map(({ rule }) => ruleKey(rule));
+  const found = existing?.rules.map(ruleKey) ?? [];
+  if (existing && isSameList(keys, found)) return [];
+  if (existing && inAnyOrder && isSameList([...keys].sort(), [...found].sort())) return [];
+  const texts = rules.map(({ rule }) => printRule(rule));
+  if (!existing) return [difference('missing', [table, name], chainText(name, texts), rules[0]?.owner)];
   const changes: RuleChange[] = [
-    ...existing.rules.map((rule): RuleChange => ({ kind: 'extra', owner, text: safeText(rule) })),
-    ...texts.map((text): RuleChange => ({ kind: 'missing', owner, text })),
+    ...existing.rules.map(
+      (rule): RuleChange => ({
+        kind: 'extra',
+        owner: inAnyOrder ? undefined : rules[0]?.owner,
+        text: safeText(rule),
+      }),
+    ),
+    ...rules.map(({ owner }, at): RuleChange => ({ kind: 'missing', owner, text: texts[at] ?? '' })),
   ];
   return ruleDifferences(table, name, changes);
 }

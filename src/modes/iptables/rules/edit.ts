@@ -8,7 +8,6 @@ import { deepEqual } from '../../../model/equal.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import { type ChainRef, type Fragment, isSameChain, type SharedRule, TAIL_CHAIN } from './fragment.ts';
 import { appendLine, chainLine, printRule } from './print.ts';
-import type { ParsedRule } from './parse.ts';
 import { type Rule, type Table, TABLES } from './rule.ts';
 
 export interface Step {
@@ -31,8 +30,7 @@ export interface Piece {
 
 export interface ChainWrite {
   readonly name: string;
-  /** A rule that stays keeps its counters. */
-  readonly rules: readonly ParsedRule[];
+  readonly rules: readonly Rule[];
 }
 
 /** A chain that many services share, with everybody's rules. */
@@ -106,7 +104,7 @@ export function* inChunks(
   if (chunk.length > 0) yield { table, pieces: chunk };
 }
 
-/** The input for `iptables-restore --noflush --counters`. */
+/** The input for `iptables-restore --noflush`. */
 export function printStep({ table, pieces }: Step): string {
   let chains = '';
   let rules = '';
@@ -117,7 +115,7 @@ export function printStep({ table, pieces }: Step): string {
   for (const each of pieces) {
     for (const write of each.writes) {
       chains += `${chainLine(write.name)}\n`;
-      for (const rule of write.rules) rules += `${counterText(rule)}${appendLine(write.name, rule)}\n`;
+      for (const rule of write.rules) rules += `${appendLine(write.name, rule)}\n`;
     }
     for (const name of each.deletes) {
       // The chain line empties the chain, so that it can go in the same commit.
@@ -134,22 +132,12 @@ export function printStep({ table, pieces }: Step): string {
   return `*${table}\n${chains}${rules}${removes}${heads.reverse().join('')}${ends}${deletes}COMMIT\n`;
 }
 
-/** `[12:3456] `, before a line that adds the rule. */
-function counterText({ counters }: ParsedRule): string {
-  return counters ? `[${counters.packets}:${counters.bytes}] ` : '';
-}
-
 const MOST_NAMES = 100;
 
-/** Adds the names of the chains that a step changes, without those that these service ports changed; not all of many. */
-export function nameChains(
-  names: Set<string>,
-  { table, pieces }: Step,
-  without: ReadonlySet<ServicePortId> = new Set(),
-): void {
-  for (const { owner, writes, removes, adds, deletes } of pieces) {
+/** Adds the names of the chains that a step changes; not all of many. */
+export function nameChains(names: Set<string>, { table, pieces }: Step): void {
+  for (const { writes, removes, adds, deletes } of pieces) {
     if (names.size >= MOST_NAMES) return;
-    if (owner !== undefined && without.has(owner)) continue;
     for (const { name } of writes) names.add(`chain ${table} ${name}`);
     for (const { chain } of [...removes, ...adds]) names.add(`chain ${table} ${chain}`);
     for (const name of deletes) names.add(`chain ${table} ${name}`);

@@ -36,9 +36,22 @@ export function isServiceChain(chain: string): boolean {
   return SERVICE_CHAIN.test(chain);
 }
 
-/** Chains that a trial at a start writes, and deletes: one by iptables-restore, one by netlink. */
+/** A chain that is written, and deleted, to find out whether the kernel takes its rules. */
 export const TRIAL_CHAIN = 'KUBE-JUNCTION-TRIAL';
-export const SENT_TRIAL_CHAIN = `${TRIAL_CHAIN}-NL`;
+
+/** The chains of each table, without their rules. */
+export type ChainNames = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** kubelet has chains and rules of the same names and words; where it runs they may be its own. */
+export function isKubeletHere(names: ChainNames): boolean {
+  return [...names.values()].some((chains) => chains.has('KUBE-KUBELET-CANARY'));
+}
+
+/** An iptables mode was here, ours or kube-proxy's. */
+export function hasServiceChains(names: ChainNames): boolean {
+  for (const chain of names.get('nat') ?? []) if (isServiceChain(chain)) return true;
+  return false;
+}
 
 export const CHAINS = {
   services: 'KUBE-SERVICES',

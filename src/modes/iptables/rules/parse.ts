@@ -8,7 +8,7 @@
 import { runToEnd } from '../../../time/timeSlice.ts';
 import { isServiceChain } from './names.ts';
 import { parseRule } from './parseRule.ts';
-import { ruleKey } from './print.ts';
+import { printRule, ruleKey } from './print.ts';
 import type { Rule } from './rule.ts';
 
 export interface Counters {
@@ -18,7 +18,7 @@ export interface Counters {
 
 export interface ParsedRule extends Rule {
   readonly counters?: Counters;
-  /** It has what iptables could name and we cannot: it is not to be deleted by its words. */
+  /** Of a chain that iptables cannot print: only where it jumps to is known. */
   readonly isOpaque?: true;
 }
 
@@ -64,14 +64,8 @@ export function digestChain(name: string, rules: readonly Rule[]): number {
   return digest([name, ...rules.map(ruleKey)]);
 }
 
-/** Whether chains of services are spoken of: then it pays to know how they should be. */
-export function mentionsServices(text: string): boolean {
-  return /^:KUBE-(?:SVC|SEP)-/m.test(text);
-}
-
 export class SaveReader {
-  /** May be set late: it only saves memory. */
-  wanted: WantedChains = new Set();
+  readonly #wanted: WantedChains;
   readonly #tables = new Map<string, Map<string, ParsedChain>>();
   #table = '';
   #line = 0;
@@ -80,6 +74,10 @@ export class SaveReader {
   #rules: ParsedRule[] = [];
   /** A line that has not ended yet. */
   #rest = '';
+
+  constructor(wanted: WantedChains = new Set()) {
+    this.#wanted = wanted;
+  }
 
   /** Line by line, so that the reader can rest in between. */
   *take(text: string): Generator<void> {
@@ -154,7 +152,7 @@ export class SaveReader {
     if (!before) return;
     // No save of iptables goes back to a chain; if one does, the chain is not what is wanted.
     const isNew = before !== IN_PLACE && before.rules.length === 0;
-    const isInPlace = isNew && isServiceChain(name) && this.wanted.has(digestChain(name, rules));
+    const isInPlace = isNew && isServiceChain(name) && this.#wanted.has(digestChain(name, rules));
     this.#chains.set(name, isInPlace ? IN_PLACE : { ...before, rules: [...before.rules, ...rules] });
   }
 
@@ -203,6 +201,11 @@ export function parseCounters(word: string): Counters | undefined {
   const match = /^\[(\d+):(\d+)\]$/.exec(word);
   if (!match) throw new Error(`not counters: ${word}`);
   return { packets: Number(match[1]), bytes: Number(match[2]) };
+}
+
+/** As words of a command. */
+export function ruleArgs(rule: Rule): readonly string[] {
+  return tokenize(printRule(rule)) ?? [];
 }
 
 /** Whether a save has this rule, in whatever words, for versions of iptables without `-C`. */

@@ -1,15 +1,19 @@
-/** Sends steps to the kernel, and counts them in the sync's report. */
+/** Sends steps to the kernel, finds whose rules it refuses, and counts what was written in the sync's report. */
 import { isJunctionError } from '../../../errors.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { ReportBuilder } from '../../../proxy/report.ts';
-import type { Piece, Step } from './edit.ts';
-import type { PrintingClient } from './chainReader.ts';
+import type { TableClient } from './client.ts';
+import { type Piece, piece, type Step } from './edit.ts';
+import { TRIAL_CHAIN } from './names.ts';
+import type { Table } from './rule.ts';
+
+type Client = Pick<TableClient, 'commit'>;
 
 export class Sender {
-  readonly #client: TableClient;
+  readonly #client: Client;
   readonly #report: ReportBuilder;
 
-  constructor(client: TableClient, report: ReportBuilder) {
+  constructor(client: Client, report: ReportBuilder) {
     this.#client = client;
     this.#report = report;
   }
@@ -31,7 +35,7 @@ export class Sender {
     this.#count(step);
   }
 
-  /** Where the kernel refuses, finds the service port that it is about and goes on without it. */
+  /** Chains of single service ports. Where the kernel refuses, finds the service port that it is about and goes on without it. */
   async send({ table, pieces }: Step): Promise<void> {
     const wanted = pieces.filter(({ owner }) => owner === undefined || !this.refused.has(owner));
     if (wanted.length === 0) return;
@@ -40,14 +44,36 @@ export class Sender {
       await this.sendWhole(step);
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      await this.#divide(step, error);
+      for (const half of this.#halves(wanted, error)) await this.send({ table, pieces: half });
+    }
+  }
+
+  /**
+   * Chains that many service ports share. Half of one would cut off the others, so whose rules are refused is found out in a
+   * chain that nothing jumps to, and the rest is written at once.
+   */
+  async sendShared(step: Step): Promise<void> {
+    try {
+      await this.sendWhole(step);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      const before = this.refused.size;
+      const { table, pieces } = step;
+      await this.#tryRules(
+        table,
+        pieces.filter(({ owner }) => owner !== undefined),
+      );
+      await this.#client.commit(trial(table, []));
+      if (this.refused.size === before) throw error;
+      const others = pieces.filter(({ owner }) => owner === undefined || !this.refused.has(owner));
+      await this.sendShared({ table, pieces: others });
     }
   }
 
   /** Returns the pieces that were refused. A chain that another program's rule jumps to, for one, cannot be deleted. */
   async trySend({ table, pieces }: Step): Promise<readonly Piece[]> {
     try {
-      await this.send({ table, pieces });
+      await this.sendWhole({ table, pieces });
       return [];
     } catch (error) {
       if (!isRefusal(error)) throw error;
@@ -60,17 +86,34 @@ export class Sender {
     }
   }
 
-  async #divide({ table, pieces }: Step, error: unknown): Promise<void> {
+  async #tryRules(table: Table, pieces: readonly Piece[]): Promise<void> {
+    if (pieces.length === 0) return;
+    try {
+      await this.#client.commit(trial(table, pieces));
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      for (const half of this.#halves(pieces, error)) await this.#tryRules(table, half);
+    }
+  }
+
+  /** By owners; none where all is one owner's, who is refused then. */
+  #halves(pieces: readonly Piece[], error: unknown): readonly (readonly Piece[])[] {
     const owners = new Set(pieces.map(({ owner }) => owner));
     const [owner] = owners;
-    if (owners.size === 1) {
-      if (owner === undefined) throw error; // our own chains: nothing to go on with
-      this.refused.set(owner, error instanceof Error ? error : new Error(String(error)));
-      return;
+    if (owners.size > 1) {
+      const half = new Set([...owners].slice(0, Math.ceil(owners.size / 2)));
+      return [pieces.filter((each) => half.has(each.owner)), pieces.filter((each) => !half.has(each.owner))];
     }
-    const half = new Set([...owners].slice(0, Math.ceil(owners.size / 2)));
-    await this.send({ table, pieces: pieces.filter((each) => half.has(each.owner)) });
-    await this.send({ table, pieces: pieces.filter((each) => !half.has(each.owner)) });
+    if (owner === undefined) throw error; // our own chains: nothing to go on with
+    this.refused.set(owner, error instanceof Error ? error : new Error(String(error)));
+    return [];
+  }
+
+  /** Rules that were added or deleted by commands of their own. */
+  countRules(rules: number): void {
+    this.#report.commits += rules;
+    this.#report.objects += rules;
+    this.#report.count('chains', 0);
   }
 
   #count(step: Step): void {
@@ -92,15 +135,14 @@ export class Sender {
   }
 }
 
+/** The rules of these pieces in a chain that nothing jumps to; without pieces, the chain is deleted. */
+function trial(table: Table, pieces: readonly Piece[]): Step {
+  const rules = pieces.flatMap(({ adds }) => adds.map(({ rule }) => rule));
+  if (pieces.length === 0) return { table, pieces: [piece(undefined, { deletes: [TRIAL_CHAIN] })] };
+  return { table, pieces: [piece(undefined, { writes: [{ name: TRIAL_CHAIN, rules }] })] };
+}
+
 /** The kernel said no to the rules, as opposed to a lock, a missing program or a full disk. */
 export function isRefusal(error: unknown): boolean {
   return isJunctionError(error, 'IPTABLES_RESTORE_FAILED');
-}
-
-/** iptables as the mode needs it: programs and a kernel outside, a kernel in memory in tests. */
-export interface TableClient extends PrintingClient {
-  /** All of the step or an error. Returns the bytes that were sent. */
-  commit(step: Step): Promise<number>;
-  /** How many chains one restore should have at most. */
-  readonly chainsPerRestore?: number;
 }

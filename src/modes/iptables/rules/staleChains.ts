@@ -8,20 +8,13 @@ import { inChunks, type Piece, type Step } from './edit.ts';
 import type { OwnChain } from './fragment.ts';
 import { type Table, TABLES } from './rule.ts';
 
-/** As it is recorded. */
-export type StaleChainNames = readonly (readonly [Table, readonly string[]])[];
-
 export class StaleChains {
   readonly #chains = new Map<Table, Set<string>>();
   readonly #retry = new RetryDelay();
 
-  get names(): StaleChainNames {
-    return [...this.#chains].map(([table, chains]) => [table, [...chains]]);
-  }
-
-  set names(names: StaleChainNames) {
+  /** All that nothing needs is about to be deleted. */
+  clear(): void {
     this.#chains.clear();
-    for (const [table, chains] of names) this.#chains.set(table, new Set(chains));
   }
 
   /** What of a step was refused. */

@@ -1,0 +1,152 @@
+/**
+ * Rules of ours in chains that other programs use too: jumps from the base chains, and what is ours in KUBE-FIREWALL. They are
+ * ensured one by one, as kube-proxy does, and nothing else is touched there.
+ */
+import type { TableClient } from './client.ts';
+import { piece } from './edit.ts';
+import { type CompileOptions, isSameChain, type Layout, type SharedRule } from './fragment.ts';
+import { martianRule } from './layouts/common.ts';
+import { EVERY_JUMP, EVERY_LAYOUT } from './layouts/index.ts';
+import { type ChainNames, CHAINS, isKubeletHere } from './names.ts';
+import { type ParsedRule, ruleArgs } from './parse.ts';
+import { appendLine, ruleKey } from './print.ts';
+import { jumpOf, type Rule, TABLES } from './rule.ts';
+import type { Scope } from './rewrite.ts';
+
+interface Wanted {
+  readonly layout: Layout;
+  readonly options: CompileOptions;
+  readonly names: ChainNames;
+  readonly scope?: Scope | undefined;
+}
+
+/** Returns the rules that were missing, or that another layout had left. */
+export async function ensureForeignRules(
+  client: TableClient,
+  wanted: Wanted,
+): Promise<readonly SharedRule[]> {
+  const { layout, options, names, scope } = wanted;
+  const firewall = layout.base(options).foreign;
+  const stale = isKubeletHere(names) ? [] : everyFirewallRule(options);
+  const changed: SharedRule[] = [];
+  const isInScope = ({ table, chain }: SharedRule): boolean => scope?.has(table, chain) ?? true;
+  for (const each of chainsOf([...firewall, ...stale].filter(isInScope))) {
+    if (!names.get(each.table)?.has(each.chain) && !firewall.some((rule) => isSameChain(rule, each)))
+      continue;
+    changed.push(...(await ensureAppended(client, each, firewall, stale)));
+  }
+  for (const each of chainsOf(EVERY_JUMP.filter(isInScope)))
+    changed.push(...(await ensureJumps(client, each, layout.jumps, names)));
+  return changed;
+}
+
+async function ensureAppended(
+  client: TableClient,
+  chain: SharedRule,
+  wanted: readonly SharedRule[],
+  stale: readonly SharedRule[],
+): Promise<readonly SharedRule[]> {
+  const rules = (await client.readChain(chain.table, chain.chain)) ?? [];
+  const isHere = (each: SharedRule): boolean => isSameChain(each, chain);
+  const missing = wanted.filter((each) => isHere(each) && !hasRule(rules, each));
+  const left = stale.filter((each) => isHere(each) && !isAmong(wanted, each) && hasRule(rules, each));
+  for (const each of missing) await client.ensureRule('append', each.table, each.chain, ruleArgs(each.rule));
+  for (const each of left) await client.deleteRule(each.table, each.chain, ruleArgs(each.rule));
+  return [...missing, ...left];
+}
+
+/**
+ * Each is inserted at the head, so that the last one ends up first. Where one was missing, those that belong before it are
+ * moved there, because their order counts: a packet that is to be dropped must not be accepted first.
+ */
+async function ensureJumps(
+  client: TableClient,
+  { table, chain }: SharedRule,
+  jumps: readonly SharedRule[],
+  names: ChainNames,
+): Promise<readonly SharedRule[]> {
+  const isHere = (each: SharedRule): boolean => isSameChain(each, { table, chain });
+  const wanted = jumps.filter(isHere);
+  const left = EVERY_JUMP.filter((each) => isHere(each) && !isAmong(wanted, each) && isOurs(each)).filter(
+    ({ rule }) => names.get(table)?.has(jumpOf(rule) ?? ''),
+  );
+  if (wanted.length + left.length === 0) return [];
+  const rules = (await client.readChain(table, chain)) ?? [];
+  const isOpaque = rules.some((each) => each.isOpaque);
+  const stale = isOpaque ? [] : once(left.filter((each) => hasRule(rules, each)));
+  for (const { rule } of stale) await client.deleteRule(table, chain, ruleArgs(rule));
+  const changed = [...stale];
+  let isMoved = false;
+  for (const jump of wanted) {
+    if (!hasRule(rules, jump)) {
+      await client.ensureRule('prepend', table, chain, ruleArgs(jump.rule));
+      changed.push(jump);
+      isMoved = true;
+    } else if (isMoved && !isOpaque) {
+      const moved = piece(undefined, { removes: [jump], adds: [{ ...jump, place: 'head' }] });
+      await client.commit({ table, pieces: [moved] });
+    }
+  }
+  return changed;
+}
+
+/** kubelet writes the same jumps from INPUT and OUTPUT to KUBE-FIREWALL. */
+function isOurs({ chain, rule }: SharedRule): boolean {
+  return chain === 'FORWARD' || jumpOf(rule) !== CHAINS.firewall;
+}
+
+/**
+ * Every rule that some layout may put into KUBE-FIREWALL, but for the guard of 127.0.0.0/8: route_localnet stays on when nobody
+ * needs it any more, and with it the guard.
+ */
+function everyFirewallRule(options: CompileOptions): readonly SharedRule[] {
+  const view = { ...options.view, nodePorts: { ...options.view.nodePorts, loopback: false } };
+  // The mark for dropping is one of two bits: whichever masquerading did not take, then.
+  return EVERY_LAYOUT.flatMap((layout) =>
+    [0x4000, 0x8000].flatMap((mark) => layout.base({ ...options, view, masqueradeMark: mark }).foreign),
+  );
+}
+
+/** Each chain once. */
+function chainsOf(rules: readonly SharedRule[]): readonly SharedRule[] {
+  return TABLES.flatMap((table) => {
+    const inTable = rules.filter((each) => each.table === table);
+    return [...new Map(inTable.map((each) => [each.chain, each])).values()];
+  });
+}
+
+function once(rules: readonly SharedRule[]): readonly SharedRule[] {
+  return [...new Map(rules.map((each) => [appendLine(each.chain, each.rule), each])).values()];
+}
+
+function isAmong(rules: readonly SharedRule[], { chain, rule }: SharedRule): boolean {
+  return rules.some((other) => other.chain === chain && ruleKey(other.rule) === ruleKey(rule));
+}
+
+/** Of a chain that iptables cannot print, only its jumps are known. */
+function hasRule(rules: readonly ParsedRule[], { rule }: SharedRule): boolean {
+  const key = ruleKey(rule);
+  return rules.some((each) => (each.isOpaque ? jumpOf(each) === jumpOf(rule) : ruleKey(each) === key));
+}
+
+/**
+ * The rule in KUBE-FIREWALL that keeps neighbours from what listens on 127.0.0.0/8 while route_localnet is on
+ * (CVE-2020-8558). It is written before route_localnet is set, and stays until route_localnet is off:
+ * docs/decisions/0026-the-guard-of-route-localnet.md.
+ */
+const GUARD = martianRule();
+const GUARD_KEY = ruleKey(GUARD.rule);
+
+export function isLocalnetGuard(rule: Rule): boolean {
+  return ruleKey(rule) === GUARD_KEY;
+}
+
+/** Writes the guard of 127.0.0.0/8 by itself, before route_localnet is set and long before the first sync. */
+export async function writeLocalnetGuard(client: TableClient, { jumps }: Layout): Promise<void> {
+  const { table, chain, rule } = GUARD;
+  await client.ensureChain(table, chain);
+  await client.ensureRule('append', table, chain, ruleArgs(rule));
+  for (const jump of jumps)
+    if (jump.table === table && jumpOf(jump.rule) === chain)
+      await client.ensureRule('prepend', table, jump.chain, ruleArgs(jump.rule));
+}
