@@ -9,7 +9,7 @@ import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { JunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
-import { callInPool, errnoName, libc, poolHasRoom } from '../system/libc.ts';
+import { callInPool, callNow, errnoName, libc, poolHasRoom } from '../system/libc.ts';
 import { LITTLE_ENDIAN } from './codec.ts';
 
 /** linux/netlink.h */
@@ -33,10 +33,6 @@ export interface SocketOptions {
 
 export function netlinkFailed(what: string, errno: number): JunctionError {
   return new JunctionError('NETLINK_FAILED', `netlink: ${what}: ${errnoName(errno)}`);
-}
-
-function timedOut(): JunctionError {
-  return new JunctionError('NETLINK_TIMED_OUT', 'netlink: no answer in time');
 }
 
 export function closedError(): JunctionError {
@@ -66,14 +62,14 @@ const KERNEL_BUFFER_BYTES = 4 << 20;
 /** The kernel's own dump buffers are 32 KiB at most. */
 const RECEIVE_BYTES = 1 << 17;
 const DEFAULT_TIMEOUT_MS = 5000;
-const LONGEST_PAUSE_MS = 16;
+const MAX_PAUSE_MS = 16;
 /** struct sockaddr_nl: family and padding, port id, groups. */
 const ADDRESS_BYTES = 12;
 const PORT_WORD = 1;
 const KERNEL_PORT = 0;
 /** So many messages of other processes are dropped in one go; then others have their turn. */
-const MOST_DROPPED = 256;
-const MOST_DRAINED = 100_000;
+const MAX_DROPPED = 256;
+const MAX_DRAINED = 100_000;
 
 export class NetlinkSocket implements DatagramSocket {
   readonly descriptor: number;
@@ -138,16 +134,14 @@ export class NetlinkSocket implements DatagramSocket {
 
   /** In this thread. */
   sendNow(bytes: Uint8Array): void {
-    const { sendto, errno } = libc();
-    if (sendto(this.descriptor, bytes, bytes.length, 0, this.#kernel, this.#kernel.length) < 0)
-      throw netlinkFailed('cannot send', errno());
+    const sent = callNow(libc().sendto, this.descriptor, ...this.#from(bytes));
+    if (sent < 0) throw netlinkFailed('cannot send', -sent);
   }
 
   async send(bytes: Uint8Array): Promise<void> {
-    const { sendto } = libc();
     for (;;) {
-      const sent = await this.#call(sendto, bytes, bytes.length, 0, this.#kernel, this.#kernel.length);
-      if (sent === bytes.length) return;
+      const sent = await this.#call(libc().sendto, ...this.#from(bytes));
+      if (sent >= 0) return;
       if (-sent === constants.errno.EMSGSIZE && this.#fit(bytes.length)) continue;
       if (-sent !== constants.errno.EINTR) throw netlinkFailed('cannot send', -sent);
     }
@@ -156,33 +150,29 @@ export class NetlinkSocket implements DatagramSocket {
   async receive(isDump = false): Promise<Uint8Array> {
     // One limit for the whole wait: what others send us must not prolong it.
     const until = performance.now() + this.#timeoutMs;
-    for (let pauseMs = 1; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
-      const datagram = isDump ? await this.#takeInPool() : this.take();
-      if (datagram) return datagram;
+    for (let pauseMs = 1; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
+      const taken = isDump ? this.#received(await this.#call(libc().recvfrom, ...this.#into())) : this.take();
+      if (taken instanceof Uint8Array) return taken;
+      if (performance.now() > until)
+        throw new JunctionError('NETLINK_TIMED_OUT', 'netlink: no answer in time');
       // Hardly ever: the kernel has answered a request when it was sent.
-      if (performance.now() > until) throw timedOut();
-      await sleep(pauseMs);
+      if (taken === undefined) await sleep(pauseMs);
       if (!this.#isOpen) throw closedError();
     }
   }
 
   /** What the kernel has sent already, if anything. */
   take(): Uint8Array | undefined {
-    const { recvfrom, errno } = libc();
-    for (let dropped = 0; dropped < MOST_DROPPED; dropped++) {
-      const length = recvfrom(this.descriptor, ...this.#into());
-      const taken = this.#received(length < 0 ? -errno() : length);
-      if (taken !== 'again') return taken;
+    for (let dropped = 0; dropped < MAX_DROPPED; dropped++) {
+      const taken = this.#received(callNow(libc().recvfrom, this.descriptor, ...this.#into()));
+      if (taken !== 'dropped') return taken;
     }
     return undefined;
   }
 
-  async #takeInPool(): Promise<Uint8Array | undefined> {
-    for (let dropped = 0; dropped < MOST_DROPPED; dropped++) {
-      const taken = this.#received(await this.#call(libc().recvfrom, ...this.#into()));
-      if (taken !== 'again') return taken;
-    }
-    return undefined;
+  /** The arguments of `sendto`. */
+  #from(bytes: Uint8Array): [Uint8Array, number, number, Uint8Array, number] {
+    return [bytes, bytes.length, 0, this.#kernel, this.#kernel.length];
   }
 
   /** The arguments of `recvfrom`. */
@@ -192,12 +182,12 @@ export class NetlinkSocket implements DatagramSocket {
     return [this.#buffer, this.#buffer.length, flags, this.#sender, this.#senderLengthBytes];
   }
 
-  #received(length: number): Uint8Array | 'again' | undefined {
+  #received(length: number): Uint8Array | 'dropped' | undefined {
     if (length < 0) {
       if (-length === constants.errno.EAGAIN) return undefined;
       if (-length === constants.errno.ENOBUFS) throw new ReceiveOverrun();
       if (-length !== constants.errno.EINTR) throw netlinkFailed('cannot receive', -length);
-      return 'again';
+      return 'dropped';
     }
     // Any process with CAP_NET_ADMIN in this network namespace may send to our socket, and what it sends looks like an
     // answer or a notification. Only the sender's address tells the difference, and the kernel fills that in.
@@ -205,7 +195,7 @@ export class NetlinkSocket implements DatagramSocket {
     const sender = hasAddress ? this.#senderWords[PORT_WORD] : undefined;
     if (sender !== KERNEL_PORT) {
       countFault('netlink_not_from_kernel', `port id ${sender ?? 'unknown'}`);
-      return 'again';
+      return 'dropped';
     }
     if (length > this.#buffer.length) throw new ReceiveOverrun(`one of them has ${length} bytes`);
     return this.#buffer.slice(0, length);
@@ -213,7 +203,7 @@ export class NetlinkSocket implements DatagramSocket {
 
   /** A socket that overflowed gets nothing more until it is empty. */
   drain(): void {
-    for (let count = 0; count < MOST_DRAINED; count++) {
+    for (let count = 0; count < MAX_DRAINED; count++) {
       try {
         if (!this.take()) return;
       } catch (error) {
@@ -233,12 +223,9 @@ export class NetlinkSocket implements DatagramSocket {
     call: Parameters<typeof callInPool<[number, ...A]>>[0],
     ...args: A
   ): Promise<number> {
+    const hasRoom = await poolHasRoom();
     if (!this.#isOpen) throw closedError();
-    if (!(await poolHasRoom())) {
-      const result = call(this.descriptor, ...args);
-      return result < 0 ? -libc().errno() : result;
-    }
-    if (!this.#isOpen) throw closedError();
+    if (!hasRoom) return callNow(call, this.descriptor, ...args);
     this.#isBusy = true;
     try {
       const result = await callInPool(call, this.descriptor, ...args);
@@ -288,7 +275,7 @@ export async function poll(descriptors: readonly number[]): Promise<ReadonlySet<
   const hasRoom = await poolHasRoom();
   const count = hasRoom
     ? await callInPool(libc().poll, bytes, descriptors.length, -1)
-    : libc().poll(bytes, descriptors.length, 0);
+    : callNow(libc().poll, bytes, descriptors.length, 0);
   if (!hasRoom || count < 0) await sleep(POLL_PAUSE_MS);
   return new Set(descriptors.filter((_, index) => halves[index * 4 + 3] !== 0));
 }

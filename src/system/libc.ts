@@ -104,6 +104,12 @@ function load() {
   };
 }
 
+/** Returns what the call returns, or the negative error number. */
+export function callNow<A extends readonly unknown[]>(call: Call<A>, ...args: A): number {
+  const result = call(...args);
+  return result < 0 ? -libc().errno() : result;
+}
+
 /** Returns what the call returns, or the negative error number. libuv's pool has four threads for all of the process. */
 export function callInPool<A extends readonly unknown[]>(call: Call<A>, ...args: A): Promise<number> {
   const { errno } = libc();
