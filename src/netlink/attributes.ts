@@ -21,7 +21,7 @@ import {
 import { type AttributeKind, type Fields, UNKNOWN } from './kinds.ts';
 
 type Path = number | readonly number[];
-/** `hidden` rows are no part of the value. */
+/** A `hidden` row is not part of the value. */
 type Presence = 'required' | 'optional' | 'hidden';
 
 interface Row<Value, P extends Presence> {
@@ -30,7 +30,7 @@ interface Row<Value, P extends Presence> {
   readonly kind: AttributeKind<Value>;
   /** Read where the attribute is absent. */
   readonly fallback?: Value | undefined;
-  /** Of a hidden row that is written. */
+  /** The value of a hidden row that is written. */
   compute?(this: void, value: unknown): Value;
 }
 
@@ -48,7 +48,7 @@ type RowValue<R> = R extends Row<infer Value, Presence> ? Value : never;
 /** What a table reads. */
 export type ValueOf<Table> = Table extends AttributeTable<infer R> ? ValueOfRows<R> : never;
 
-/** Without it, a message is malformed. */
+/** A message without it is malformed. */
 export function required<Value>(path: Path, kind: AttributeKind<Value>): Row<Value, 'required'> {
   return { presence: 'required', path, kind };
 }
@@ -66,7 +66,7 @@ export function withDefault<Value>(
   return { presence: 'required', path, kind, fallback };
 }
 
-/** Always written so. Another value means something that the table has no words for. */
+/** Always has this value. Another one is unknown. */
 export function constant<Value>(
   path: Path,
   kind: AttributeKind<Value>,
@@ -75,7 +75,7 @@ export function constant<Value>(
   return { ...onlyIf(path, kind, (each) => each === value), compute: () => value };
 }
 
-/** Not written. A value that fails the test means something that the table has no words for. */
+/** Not written. A value that fails the test is unknown. */
 export function onlyIf<Value>(
   path: Path,
   kind: AttributeKind<Value>,
@@ -109,7 +109,7 @@ interface Node {
   readonly kind: AttributeKind<unknown>;
   readonly compute: ((value: unknown) => unknown) | undefined;
   readonly children: Node[] | undefined;
-  /** The children by their numbers, flags taken off. */
+  /** The children by their numbers, without flags. */
   readonly byNumber: (Node | undefined)[];
 }
 
@@ -119,7 +119,7 @@ export class AttributeTable<R extends Rows> {
   readonly #nodes: Node[] = [];
   readonly #byNumber: (Node | undefined)[] = [];
   readonly #needed: { readonly name: string; readonly fallback: unknown }[] = [];
-  /** Every field, not read yet: values of one shape are made and used faster. */
+  /** All fields, undefined: objects of one shape are faster. */
   readonly #blank: Fields = {};
 
   constructor(title: string, rows: R) {
@@ -131,12 +131,12 @@ export class AttributeTable<R extends Rows> {
     }
   }
 
-  /** Of the fields that are given. */
+  /** Writes the fields that are given. */
   write(writer: MessageWriter, value: Partial<ValueOfRows<R>>): void {
     writeNodes(writer, this.#nodes, value);
   }
 
-  /** Of the bytes after a header of so many. */
+  /** Reads the attributes behind the header. */
   read(payload: Uint8Array, headerBytes = 0): ValueOfRows<R> {
     if (payload.length < headerBytes)
       throw malformedMessage(`${payload.length} bytes where a header of ${headerBytes} belongs`);
@@ -152,7 +152,7 @@ export class AttributeTable<R extends Rows> {
     return value as unknown as ValueOfRows<R>;
   }
 
-  /** `undefined` where something is missing, or has no word in the table. */
+  /** `undefined` where a field is missing or unknown. */
   tryRead(view: DataView, start: number, end: number): ValueOfRows<R> | undefined {
     const value = { ...this.#blank };
     if (readNodes(this.#byNumber, view, start, end, value) || this.#complete(value)) return undefined;
@@ -200,7 +200,7 @@ function writeNodes(writer: MessageWriter, nodes: readonly Node[], value: Fields
   }
 }
 
-/** Returns the row whose value has no word in the table. */
+/** Returns the row whose value is unknown. */
 function readNodes(
   byNumber: readonly (Node | undefined)[],
   view: DataView,
@@ -225,7 +225,7 @@ function readNodes(
   return undefined;
 }
 
-/** Where the attribute ends that begins at `at`. Throws when that is beyond `end`. */
+/** Where the attribute at `at` ends. Throws when that is beyond `end`. */
 export function attributeEnd(view: DataView, at: number, end: number): number {
   const left = end - at;
   if (left < ATTRIBUTE_HEADER_BYTES) throw malformedMessage(`${left} bytes are no attribute`);
@@ -235,7 +235,7 @@ export function attributeEnd(view: DataView, at: number, end: number): number {
   return at + length;
 }
 
-/** Where the first attribute of this type begins; 0 is nowhere, because a header comes before any. */
+/** Where the first attribute of this type begins; 0 where there is none. */
 export function findAttribute(view: DataView, start: number, end: number, type: number): number {
   for (let at = start; at < end; ) {
     const valueEnd = attributeEnd(view, at, end);

@@ -27,12 +27,12 @@ import { type Differing, lookUpAll, readDiffering } from './worker/lookUp.ts';
 import { type ScanFilter, scanTable } from './worker/scan.ts';
 
 export interface NetlinkChannel {
-  /** Outcomes in the order of the changes; one that is refused stops none of the others. */
+  /** Outcomes in the order of the changes. A refusal does not stop the others. */
   apply(changes: readonly Change[]): Promise<readonly ChangeOutcome[]>;
   request(request: NetlinkRequest): Promise<NetlinkReply>;
   /** Replies in the order of the requests. */
   requestAll(requests: readonly NetlinkRequest[]): Promise<readonly NetlinkReply[]>;
-  /** Whole tables, one answer per request; one that changed while it was read is read again. */
+  /** Dumps, in the order of the requests. A table that changed meanwhile is read again. */
   dumpAll(requests: readonly NetlinkRequest[]): Promise<readonly DumpReply[]>;
 }
 
@@ -41,7 +41,7 @@ export type ScanEnd = NetlinkEnd & { readonly examined: number };
 
 /** For netfilter, which has transactions, and tables too large to be read in one go. */
 export interface TransactionChannel extends NetlinkChannel {
-  /** All of it or nothing, in one datagram. One that is larger than the kernel takes fails with EMSGSIZE. */
+  /** All or nothing, in one datagram. One that is too large for the kernel fails with EMSGSIZE. */
   commit(transaction: NetlinkTransaction): Promise<CommitReply>;
   /** Of each list, the elements that the kernel lacks or has otherwise. */
   lookUp(lists: readonly ElementsAt[]): Promise<readonly (readonly Differing[])[]>;
@@ -67,13 +67,13 @@ export type DumpReply = { readonly kind: 'answered'; readonly messages: readonly
 /** What a socket is for. Neither a commit nor a short question waits for a dump, and dumps do not share a buffer with them. */
 export type Purpose = 'commit' | 'request' | 'dump';
 
-/** Gives sockets to one user at a time, in the order in which they ask. */
+/** Gives a socket to one user at a time, in order. */
 type Use = <T>(purpose: Purpose, work: (socket: DatagramSocket) => Promise<T>) => Promise<T>;
 
-/** Writing so many changes or requests takes a few milliseconds. */
+/** Writing these takes a few milliseconds. */
 const CHANGES_PER_PIECE = 512;
 const REQUESTS_PER_PIECE = 256;
-/** Only a runaway program changes a table faster than it can be read. */
+/** More changes than this during a dump are a runaway program's. */
 const READINGS = 10;
 
 export class JobChannel implements TransactionChannel {
@@ -203,7 +203,7 @@ export async function withChannel<T>(
   }
 }
 
-/** Reads what is asked for, and again what changed meanwhile, for which `read` returns `undefined`. */
+/** Reads again what changed meanwhile, for which `read` returns `undefined`. */
 export async function readUntilStable<Asked, Answer>(
   asked: readonly Asked[],
   what: string,
@@ -227,7 +227,7 @@ export async function readUntilStable<Asked, Answer>(
   return answers;
 }
 
-/** Of an answer that a caller has no other use for. `what`: `the links`. */
+/** `what`: `the links`. */
 export function messagesOf(reply: DumpReply | undefined, what: string): readonly Message[] {
   if (reply?.kind === 'answered') return reply.messages;
   throw new JunctionError('NETLINK_FAILED', `netlink: cannot list ${what}: ${reply?.name ?? 'no answer'}`);

@@ -2,7 +2,7 @@
  * Netlink messages as bytes. Pure.
  *
  * A message is a header, a family's own fixed header, and attributes: 16-bit length, 16-bit type, value, padding to
- * four bytes. Headers are in the machine's byte order; values are in whatever order their family says.
+ * four bytes. Headers are in the machine's byte order; values are in the order that their family defines.
  * Numbers from linux/netlink.h.
  */
 import { JunctionError } from '../errors.ts';
@@ -11,7 +11,7 @@ export const HEADER_BYTES = 16;
 export const ATTRIBUTE_HEADER_BYTES = 4;
 const ATTRIBUTE_MAX_BYTES = 0xffff;
 export const NLA_F_NESTED = 0x8000;
-/** Without the flags: nested, byte order. */
+/** The type of an attribute, without the flags for a nest and for byte order. */
 export const NLA_TYPE_MASK = 0x3fff;
 
 export const NLM_F_REQUEST = 0x01;
@@ -36,12 +36,12 @@ export interface MessageHeader {
 }
 
 export interface Message extends MessageHeader {
-  /** The name (port id) of the socket whose request it comes of: usually the number of its process. */
+  /** The port id of the socket whose request caused it, usually the process id. */
   readonly sender?: number;
   readonly payload: Uint8Array;
 }
 
-/** A buffer that grows. What is written must not be kept across `reserve`, which may replace it. */
+/** A buffer that grows. `reserve` may replace `bytes` and `view`. */
 export class ByteBuffer {
   protected bytes = new Uint8Array();
   protected view = new DataView(this.bytes.buffer);
@@ -56,7 +56,7 @@ export class ByteBuffer {
     return this.used;
   }
 
-  /** Makes room, with padding, of zeros; returns where it starts. */
+  /** Adds zeros, with padding; returns where they start. */
   protected reserve(size: number): number {
     const start = this.used;
     this.used += align(size);
@@ -82,7 +82,7 @@ export class MessageWriter extends ByteBuffer {
   readonly #text = new TextEncoder();
   readonly #nestFlag: number;
 
-  /** `nestFlag`: what marks a nest. The kernel takes nests with it and without, and of nf_tables shows them without. */
+  /** `nestFlag` marks a nest. The kernel accepts nests with and without it; nf_tables returns them without. */
   constructor(capacity = 4096, nestFlag = NLA_F_NESTED) {
     super(capacity);
     this.#nestFlag = nestFlag;
@@ -162,12 +162,12 @@ export class MessageWriter extends ByteBuffer {
     return this;
   }
 
-  /** A view of what was written, good until the next write. */
+  /** A view of what was written, valid until the next write. */
   finish(): Uint8Array<ArrayBuffer> {
     return this.bytes.subarray(0, this.used);
   }
 
-  /** Returns where the value goes. To be called first: it may replace the buffer and its view. */
+  /** Returns where the value goes. Call it first: it may replace `bytes` and `view`. */
   #begin(type: number, size: number): number {
     const start = this.reserve(ATTRIBUTE_HEADER_BYTES + size);
     this.#attributeHeader(start, type, ATTRIBUTE_HEADER_BYTES + size);
@@ -182,7 +182,7 @@ export class MessageWriter extends ByteBuffer {
   }
 }
 
-/** Throws at what is no message: beside the next datagram, it could look like one. */
+/** Throws where the bytes are no message. */
 export function forEachMessage(
   bytes: Uint8Array,
   act: (view: DataView, offset: number, length: number) => void,

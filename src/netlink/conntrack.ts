@@ -61,10 +61,10 @@ export interface DumpFilter<P extends TransportProtocol = FlowProtocol> {
 
 export interface KernelFlow {
   readonly protocol: FlowProtocol;
-  /** What its first packet was for. */
+  /** The destination of its first packet. */
   readonly destination: Ip;
   readonly destinationPort: number;
-  /** Where the replies come from. */
+  /** The source of the replies. */
   readonly answerer: Ip;
   readonly answererPort: number;
   /** The kernel's number for it: another flow with the same addresses and ports has another one. */
@@ -74,15 +74,13 @@ export interface KernelFlow {
 }
 
 /**
- * Kernels before 5.8 do not know the filter, ignore it, and return every flow of the family: whoever reads the reply has
- * to check again.
+ * Kernels before 5.8 ignore the filter and return every flow of the family: callers check each flow.
  */
 export function getFlows(
   family: Family,
   { protocol, address, port }: DumpFilter<TransportProtocol>,
 ): NetlinkRequest {
-  // For IPv6 the kernel compares the wrong way round, from 5.8 on and still in 6.18: it would leave out the very
-  // address that is asked for.
+  // For IPv6 the kernel compares the wrong way round, from 5.8 to 6.18: it leaves out the address that is asked for.
   const destination = address === undefined || family === 'IPv6' ? undefined : parseBytes(address);
   const originalFlags =
     FILTER_PROTO_NUM | (destination ? FILTER_IP_DST : 0) | (port === undefined ? 0 : FILTER_PROTO_DST_PORT);
@@ -91,7 +89,7 @@ export function getFlows(
   );
 }
 
-/** With its number, so that a younger flow with the same addresses and ports is not hit. */
+/** By its id, so that a newer flow with the same addresses and ports stays. */
 export function deleteFlow(family: Family, { original, id }: KernelFlow): Change {
   return {
     ...nfnlRequest(NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_DELETE, 0, addressFamily(family), (writer) => {

@@ -39,7 +39,7 @@ export function ipBytes(ip: Ip): Uint8Array {
 
 /** Four or sixteen bytes as canonical text. */
 export function decodeIp(bytes: Uint8Array): Ip {
-  // Written out, because it is what a large table spends its time on.
+  // Written out: large tables spend most of their time here.
   if (bytes.length === 4) return `${bytes[0]}.${bytes[1]}.${bytes[2]}.${bytes[3]}` as Ip;
   const view = viewOf(bytes);
   const group = (_: unknown, index: number): string => view.getUint16(index * 2).toString(16);
@@ -60,7 +60,7 @@ const LETTER_OFFSET = 'a'.charCodeAt(0) - 10;
  */
 export function writeIp(ip: Ip, into: Uint8Array, at: number): void {
   if (!ip.includes(':')) writeIpv4(ip, into, at);
-  // Dots in an IPv6 address are rare enough to be left to the thorough reader.
+  // IPv6 addresses with dots are rare.
   else if (ip.includes('.')) into.set(ipBytes(ip), at);
   else writeIpv6(ip, into, at);
 }

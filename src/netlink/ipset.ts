@@ -1,8 +1,7 @@
 /**
  * Sets of addresses and ports, which iptables rules match with `-m set`. Numbers from linux/netfilter/ipset/ip_set.h.
  *
- * Requests speak protocol 6, the oldest that is still spoken: kernels since 4.20 take it beside 7, older ones take
- * nothing else, and the two differ in nothing that is used here.
+ * Requests use protocol 6: kernels since 4.20 accept 6 and 7, older ones only 6. Nothing that is used here differs.
  */
 import { constants } from 'node:os';
 import { type Cidr, type Family, type Ip, parseCidr, prefixOf } from '../model/ip.ts';
@@ -21,7 +20,7 @@ import { address, addressFamily, protocolByte } from './inet.ts';
 import { type AttributeKind, bytes, text, u16be, u32be, u8 } from './kinds.ts';
 import { NFGENMSG_BYTES, NFNL_SUBSYS_IPSET, nfnlRequest, NFPROTO_UNSPEC } from './generic.ts';
 
-/** NLA_F_NET_BYTEORDER: ipset insists on hearing that a number or an address is big endian. */
+/** NLA_F_NET_BYTEORDER: ipset requires it on numbers and addresses. */
 const NET = 0x4000;
 const PROTOCOL = 6;
 const COMMANDS = {
@@ -42,7 +41,7 @@ const IPSET_ATTR_DATA = 7;
 const SET = new AttributeTable('a set', {
   protocol: constant(1, u8, PROTOCOL),
   name: optional(2, text),
-  /** Of a swap, the other set. */
+  /** In a swap, the other set. */
   type: optional(3, text),
   revision: optional(4, u8),
   family: optional(5, u8),
@@ -116,7 +115,7 @@ export function writeEntry(writer: MessageWriter, entry: IpsetEntry): void {
   ENTRIES[entry.type].write(writer, { ...entry, secondIp, prefix: prefixOf(entry.net) });
 }
 
-/** All that one message has of a set. */
+/** The entries in one message. */
 export function decodeEntries(type: IpsetType, members: Uint8Array): readonly IpsetEntry[] {
   const entry: AttributeKind<IpsetEntry> = {
     write: () => undefined,
@@ -139,7 +138,7 @@ function isIpsetType(text: string): text is IpsetType {
 }
 
 const IPSET_ERR_EXIST = 4103;
-/** Of these, those from 4352 on mean something else for bitmaps, which are never full. */
+/** For bitmaps, the numbers from 4352 on have another meaning. */
 const ERROR_NAMES: Readonly<Record<number, string>> = {
   4097: 'IPSET_ERR_PROTOCOL',
   4098: 'IPSET_ERR_FIND_TYPE',
@@ -169,13 +168,13 @@ type IpsetSpec =
 /** `refused` with EEXIST: there is a set of that name which differs in type, family or size. */
 export function createSet(name: string, spec: IpsetSpec, revision: number): Change {
   const family = 'family' in spec ? addressFamily(spec.family) : NFPROTO_UNSPEC;
-  // Without NLM_F_EXCL, a set that is there and alike is as good as a new one.
+  // Without NLM_F_EXCL, an equal set that exists is no error.
   return ipsetChange('create', NLM_F_CREATE, { ...spec, name, revision, family }, NOTHING);
 }
 
 /** `refused` with IPSET_ERR_BUSY: a rule still refers to it. */
 export function destroySet(name: string): Change {
-  // Without NLM_F_EXCL, kernels since 5.14 call it done when there is no such set.
+  // Without NLM_F_EXCL, kernels since 5.14 report success when there is no such set.
   return ipsetChange('destroy', NLM_F_EXCL, { name }, ABSENT_SET);
 }
 
@@ -202,7 +201,7 @@ export function testEntry(name: string, entry: IpsetEntry): Change {
 
 const { ENOENT } = constants.errno;
 const ABSENT_SET: Change['expected'] = new Map([[ENOENT, 'absent']]);
-/** One error says "is there" when adding and "is not there" when deleting. */
+/** IPSET_ERR_EXIST means "exists" when adding and "does not exist" when deleting. */
 const EXISTING_ENTRY: Change['expected'] = new Map([
   [IPSET_ERR_EXIST, 'exists'],
   [ENOENT, 'absent'],
@@ -250,18 +249,18 @@ function ipsetErrorName(errno: number): string {
 }
 
 interface Ipset {
-  /** Also types that are none of ours, of whose sets no entries are read: another program's set. */
+  /** The entries of another program's set, with a type that is not in ENTRIES, are not read. */
   readonly type: string;
   readonly maxElements: number | undefined;
   readonly entries: IpsetEntry[];
 }
 
-/** To be asked with `dump`. */
+/** A dump. */
 export function listRequest(name: string): NetlinkRequest {
   return ipsetRequest('list', 0, { name });
 }
 
-/** The messages of one set, one at a time: the first has the header, and each some of the entries. */
+/** Reads the messages of one set: the first has the header, and each has some of the entries. */
 export function* decodingSet(
   messages: readonly Pick<Message, 'payload'>[],
 ): Generator<void, Ipset | undefined> {

@@ -29,7 +29,7 @@ const ADDRESS_BYTES = 16;
 /** Overwritten by each address; writing an attribute copies it. */
 const FIELD = new Uint8Array(ADDRESS_BYTES);
 
-/** Written as an address, and read as bytes: whose they are, another attribute says, maybe a later one. */
+/** Written as an address, read as bytes: their family is in another attribute, which may come later. */
 const addressField: AttributeKind<Ip | Uint8Array> = {
   write: (writer, type, ip) => {
     FIELD.fill(0);
@@ -56,7 +56,7 @@ const SERVICE = new AttributeTable('a virtual server', {
   scheduler: required([SERVICE_NEST, 6], text),
   flags: required([SERVICE_NEST, 7], flagsField),
   timeout: required([SERVICE_NEST, 8], u32),
-  /** A mask in the order of the network for IPv4, a number of bits in the machine's order for IPv6. */
+  /** IPv4: a mask in network order. IPv6: a prefix length in the machine's order. */
   netmask: required([SERVICE_NEST, 9], bytes),
 });
 const FIREWALL_MARK = new AttributeTable('a virtual server', {
@@ -75,7 +75,7 @@ const DESTINATION = new AttributeTable('a real server', {
   inactiveConnections: required([DESTINATION_NEST, 8], u32),
 });
 
-/** Kernels before 4.1 have no such numbers. The kernel brings them up to date every two seconds. */
+/** Since Linux 4.1. The kernel updates them every two seconds. */
 const SERVICE_COUNTERS = new AttributeTable('the counters of a virtual server', {
   connections: optional([SERVICE_NEST, 12, 1], count64),
   packets: optional([SERVICE_NEST, 12, 2], count64),
@@ -84,7 +84,7 @@ const DESTINATION_COUNTERS = new AttributeTable('the counters of a real server',
   connections: optional([DESTINATION_NEST, 12, 1], count64),
   packets: optional([DESTINATION_NEST, 12, 2], count64),
 });
-/** Since it was made: connections to it, and packets of clients. */
+/** Connections to it and packets of clients, since it was made. */
 type IpvsCounters = ValueOf<typeof SERVICE_COUNTERS>;
 
 /** In whole seconds. */
@@ -95,12 +95,12 @@ const TIMEOUTS = new AttributeTable('the time-outs of IPVS', {
 });
 export type IpvsTimeouts = ValueOf<typeof TIMEOUTS>;
 
-/** The kernel's own note that the service is in its table; always there, and not ours to set. */
+/** Set by the kernel: the service is in its table. */
 export const IP_VS_SVC_F_HASHED = 0x2;
 const IP_VS_CONN_F_FWD_MASK = 7;
 const FORWARDING = ['masquerade', 'local', 'tunnel', 'route', 'bypass'] as const;
 
-/** What tells one service from another. */
+/** Identifies a service. */
 export interface IpvsServiceKey {
   readonly protocol: TransportProtocol;
   readonly ip: Ip;
@@ -110,9 +110,9 @@ export interface IpvsServiceKey {
 interface IpvsService extends IpvsServiceKey {
   readonly scheduler: string;
   readonly flags: number;
-  /** Of persistence, in seconds. */
+  /** The persistence time-out, in seconds. */
   readonly timeout: number;
-  /** How much of a client's address counts for persistence: 32 or 128 is all of it. */
+  /** The prefix of a client's address that persistence compares: 32 or 128 is all of it. */
   readonly clientPrefix: number;
 }
 
@@ -144,12 +144,12 @@ const ABSENT_DESTINATION: Change['expected'] = new Map([
   [ENOENT, 'absent'],
 ]);
 
-/** To be asked with `dump`. */
+/** A dump. */
 export function getServices(ipvs: number): NetlinkRequest {
   return genericRequest(ipvs, COMMANDS.getService);
 }
 
-/** One, by its key. `refused` with ESRCH: there is none. */
+/** Refused with ESRCH: there is none. */
 export function getService(ipvs: number, key: IpvsServiceKey): NetlinkRequest {
   return genericRequest(ipvs, COMMANDS.getService, (writer) => SERVICE.write(writer, keyOfService(key)));
 }
@@ -168,21 +168,21 @@ export function deleteService(ipvs: number, key: IpvsServiceKey): Change {
   return change(ipvs, 'deleteService', ABSENT_SERVICE, (writer) => SERVICE.write(writer, keyOfService(key)));
 }
 
-/** To be asked with `dump`. A service that is not there has none. */
+/** A dump. Empty where the service does not exist. */
 export function getDestinations(ipvs: number, service: IpvsServiceKey): NetlinkRequest {
   return genericRequest(ipvs, COMMANDS.getDestination, (writer) =>
     SERVICE.write(writer, keyOfService(service)),
   );
 }
 
-/** `absent`: the service is. */
+/** `absent`: there is no such service. */
 export function newDestination(ipvs: number, service: IpvsServiceKey, destination: IpvsDestination): Change {
   return change(ipvs, 'newDestination', NEW_DESTINATION, (writer) =>
     writeDestination(writer, service, destination),
   );
 }
 
-/** `absent`: the service or the destination is. */
+/** `absent`: there is no such service or destination. */
 export function setDestination(ipvs: number, service: IpvsServiceKey, destination: IpvsDestination): Change {
   return change(ipvs, 'setDestination', ABSENT_DESTINATION, (writer) =>
     writeDestination(writer, service, destination),
@@ -247,7 +247,7 @@ function writeDestination(
   });
 }
 
-/** `undefined`: it is for a firewall mark, has no address, and is none of ours. */
+/** `undefined`: a service for a firewall mark, which has no address. */
 export function decodeService(payload: Uint8Array): IpvsService | undefined {
   if (FIREWALL_MARK.read(payload, GENLMSGHDR_BYTES).mark !== undefined) return undefined;
   const service = SERVICE.read(payload, GENLMSGHDR_BYTES);

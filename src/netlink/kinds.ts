@@ -1,16 +1,16 @@
-/** The kinds of values that attributes have: numbers of several sizes, text, bytes, words for numbers. */
+/** Kinds of attribute values: numbers of several sizes, text, bytes, words for numbers. */
 import { LITTLE_ENDIAN, type MessageWriter, malformedMessage } from './codec.ts';
 
-/** A value that has no word here. */
+/** A value that is not in the table of words. */
 export const UNKNOWN: unique symbol = Symbol('unknown');
 
-/** What was read of a message so far, by the names of a table's rows. */
+/** The fields that were read so far, by name. */
 export type Fields = Record<string, unknown>;
 
 /** How values of one kind are written and read. */
 export interface AttributeKind<Value> {
   write(this: void, writer: MessageWriter, type: number, value: Value): void;
-  /** Of the bytes from `start` to `end`. `undefined` is the same as no attribute. */
+  /** Reads the bytes from `start` to `end`. `undefined` is the same as no attribute. */
   read(
     this: void,
     view: DataView,
@@ -20,7 +20,7 @@ export interface AttributeKind<Value> {
   ): Value | undefined | typeof UNKNOWN;
 }
 
-/** A kind whose values are always understood. */
+/** A kind without unknown values. */
 interface PlainKind<Value> extends AttributeKind<Value> {
   read(this: void, view: DataView, start: number, end: number): Value;
 }
@@ -55,13 +55,13 @@ export const u64be: PlainKind<bigint> = {
   read: (view, start, end) => bigAt(view, start, end),
 };
 
-/** 64 bits in the machine's byte order, of which 53 are enough. Read only. */
+/** 64 bits in the machine's byte order, read as a number of 53. Read only. */
 export const count64: PlainKind<number> = {
   write: () => undefined,
   read: (view, start, end) => Number(bigAt(view, start, end, LITTLE_ENDIAN)),
 };
 
-/** 64 bits, of which 53 are enough. */
+/** 64 bits, read as a number of 53. */
 export const milliseconds: PlainKind<number> = {
   write: (writer, type, value) => writer.u64be(type, BigInt(value)),
   read: (view, start, end) => Number(bigAt(view, start, end)),
@@ -80,12 +80,12 @@ export const bytes: PlainKind<Uint8Array> = {
 
 interface WordKind<Word extends string> extends AttributeKind<Word> {
   number(word: Word): number;
-  /** `undefined` for a number that has no word here. */
+  /** `undefined` for an unknown number. */
   word(number: number): Word | undefined;
   readonly all: readonly Word[];
 }
 
-/** Numbers of the kernel and the words that stand for them: those of the program nft where it has any. */
+/** Words for the kernel's numbers: those of the program nft where it has any. */
 export function words<Word extends string>(
   numbers: Readonly<Record<Word, number>>,
   kind: PlainKind<number> = u32be,
@@ -100,7 +100,7 @@ export function words<Word extends string>(
   };
 }
 
-/** A value that has no word here is read as none. */
+/** An unknown value is read as no attribute. */
 export function ifKnown<Value>(kind: AttributeKind<Value>): AttributeKind<Value> {
   return {
     write: kind.write,
@@ -111,7 +111,7 @@ export function ifKnown<Value>(kind: AttributeKind<Value>): AttributeKind<Value>
   };
 }
 
-/** Words for single bits, read in the order of the table. `ignored`: bits that the kernel adds by itself. */
+/** Words for bits, in the order of the table. `ignored`: bits that the kernel adds. */
 export function flagWords<Word extends string>(
   table: Readonly<Record<Word, number>>,
   ignored = 0,

@@ -1,6 +1,5 @@
 /**
- * Netfilter accounting objects: named counters that `-m nfacct` rules count into. They are a nicety, so a kernel
- * without them is an outcome here, not an error. Numbers from linux/netfilter/nfnetlink_acct.h.
+ * Netfilter accounting objects: named counters for `-m nfacct` rules. A kernel without them is an outcome, not an error. Numbers from linux/netfilter/nfnetlink_acct.h.
  */
 import { constants } from 'node:os';
 import { AttributeTable, type ValueOf, withDefault } from './attributes.ts';
@@ -26,7 +25,7 @@ type NfacctOutcome =
   | { readonly state: 'exists' }
   | { readonly state: 'unavailable'; readonly reason: string };
 
-/** Makes the counter unless it is there; one that is there keeps its count. */
+/** Makes the counter; one that exists keeps its count. */
 export function ensureNfacct(name: string): NfacctOutcome {
   if (Buffer.byteLength(name) > NAME_MAX_BYTES) {
     return { state: 'unavailable', reason: `the name ${name} is longer than ${NAME_MAX_BYTES} bytes` };
@@ -46,7 +45,7 @@ export function readNfacct(name: string): ValueOf<typeof COUNTER> | undefined {
   return message && decodeNfacct(message.payload);
 }
 
-/** Returns whether it was there and is deleted; one that a rule still counts into stays. */
+/** Returns whether it was deleted; one that a rule uses stays. */
 export function deleteNfacct(name: string): boolean {
   const reply = requestOnce(NETLINK_NETFILTER, counterRequest(NFNL_MSG_ACCT_DEL, 0, name));
   return typeof reply !== 'string' && reply.kind === 'answered';

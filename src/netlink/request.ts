@@ -43,7 +43,7 @@ interface Answered {
 
 export type NetlinkReply = (Answered & { readonly messages: readonly Message[] }) | NetlinkRefusal;
 
-/** How a reply ended whose messages were handed out before. */
+/** How a dump ended whose messages were handed out. */
 export type NetlinkEnd = Answered | NetlinkRefusal;
 
 /** Small questions that cannot wait, on a socket of their own. Returns the reply, or why there is none. */
@@ -98,12 +98,12 @@ export class Sequence {
   }
 }
 
-/** Four times what a million flows take, the largest table that anybody asks for. */
+/** Four times a million flows, the largest table. */
 const LIMIT_BYTES = 1 << 30;
-/** What a datagram takes at least, so that small ones come to an end too. */
+/** Smaller datagrams count as this. */
 const DATAGRAM_BYTES = 1 << 14;
 
-/** Yields the datagrams that answer, also those that answer a request before, which timed out. */
+/** Yields the answers, also late ones to a request that timed out. */
 export async function* exchange(
   socket: DatagramSocket,
   bytes: Uint8Array,
@@ -113,7 +113,7 @@ export async function* exchange(
   for (const { bytes: length, last, begin, isDump } of exchanges) {
     await socket.send(bytes.subarray(offset, offset + length));
     offset += length;
-    // An answer without an end is a fault that must not become a hang.
+    // An answer without an end must not hang.
     let left = LIMIT_BYTES;
     for (let isEnded = false; !isEnded; ) {
       const datagram = await socket.receive(isDump);
@@ -168,7 +168,7 @@ export function requestJob(
   };
 }
 
-/** What is a dump is answered with an end, and all else asks for an acknowledgement. */
+/** A dump is answered with an end; anything else asks for an acknowledgement. */
 export function writeRequest(writer: MessageWriter, request: NetlinkRequest, sequence: number): void {
   writeMessage(writer, request, sequence, (request.flags & NLM_F_DUMP) !== NLM_F_DUMP);
 }
@@ -187,9 +187,9 @@ export function writeMessage(
 
 /** Reads the answer to one request, message by message. */
 export class ReplyReader {
-  /** Those that were asked for, without those about the answer. */
+  /** The objects, without acknowledgements and ends. */
   readonly messages: Message[] = [];
-  /** Once it is known. */
+  /** Set when the answer is complete. */
   end: NetlinkEnd | undefined;
   #interrupted = false;
 
@@ -215,26 +215,26 @@ function noEnd(): never {
 }
 
 export interface Change extends NetlinkRequest {
-  /** Errors by which the kernel says that there is nothing to change. */
+  /** Errors that mean that there is nothing to change. */
   readonly expected: ReadonlyMap<number, 'exists' | 'absent'>;
-  /** For families that have errors of their own. */
+  /** Names the errors of a family that has its own. */
   readonly nameOf?: (errno: number) => string;
 }
 
 export type ChangeOutcome =
   | { readonly state: 'done' }
-  /** It is there already. */
+  /** It exists already. */
   | { readonly state: 'exists' }
-  /** It, or what it would be part of, is not there. */
+  /** It, or what it is part of, does not exist. */
   | { readonly state: 'absent' }
   | { readonly state: 'refused'; readonly errno: number; readonly name: string };
 
 /**
- * When every single change is refused, all the refusals wait in the receive buffer, at about a kilobyte each. So many
- * fit into one of the usual size, which is what a socket without the rights to a larger one has.
+ * When every change is refused, the refusals wait in the receive buffer, at about a kilobyte each. So many fit into one of the
+ * default size, which an unprivileged socket has.
  */
 const MESSAGES_PER_DATAGRAM = 128;
-/** Well under the usual send buffer, of which the kernel counts its own overhead too. */
+/** Well under the default send buffer, to which the kernel adds its own overhead. */
 const BYTES_PER_DATAGRAM = 1 << 16;
 
 const DONE = { state: 'done' } as const;
@@ -256,7 +256,7 @@ export function changeJob(changes: readonly Change[], sequence: Sequence): Job<r
       writer.length - start >= BYTES_PER_DATAGRAM;
     const last = sequence.next();
     numbers.push(last);
-    // Refusals come unasked. That the last one is acknowledged means that all before it are done or refused.
+    // Refusals come unasked. When the last change is acknowledged, all before it are done or refused.
     writeMessage(writer, change, last, isLast);
     if (!isLast) continue;
     exchanges.push({ bytes: writer.length - start, last });
@@ -267,7 +267,7 @@ export function changeJob(changes: readonly Change[], sequence: Sequence): Job<r
   return {
     bytes: writer.finish(),
     exchanges,
-    // Also those that answers to other requests bring.
+    // Includes late answers to other requests.
     take: (messages) => {
       for (const { type, sequence: number, payload } of messages)
         if (type === NLMSG_ERROR) errors.set(number, decodeErrno(payload));

@@ -71,7 +71,7 @@ export interface LinkAddress {
   readonly ip: Ip;
   readonly family: Family;
   readonly prefix: number;
-  /** A number is a scope that somebody has named in /etc/iproute2/rt_scopes. */
+  /** A number: a scope from /etc/iproute2/rt_scopes. */
   readonly scope: AddressScope | number;
 }
 
@@ -81,7 +81,7 @@ const ABSENT_ADDRESS: Change['expected'] = new Map(
   [EADDRNOTAVAIL, ENODEV, ENXIO].map((errno) => [errno, 'absent']),
 );
 
-/** Nothing but its name and kind, and not up. EOPNOTSUPP: the kernel lacks the module of that kind. */
+/** The link is not up. EOPNOTSUPP: the kernel lacks the module of that kind. */
 export function newLink(name: string, kind: string): Change {
   return { ...linkRequest(RTM_NEWLINK, { name, kind }, NLM_F_CREATE | NLM_F_EXCL), expected: EXISTS };
 }
@@ -94,7 +94,7 @@ export function getLink(name: string): NetlinkRequest {
   return linkRequest(RTM_GETLINK, { name });
 }
 
-/** All links, for a dump. */
+/** A dump of all links. */
 export function getLinks(): NetlinkRequest {
   return linkRequest(RTM_GETLINK, {});
 }
@@ -118,7 +118,7 @@ export function addAddress(linkIndex: number, ip: Ip): Change {
   return { ...hostRequest(RTM_NEWADDR, linkIndex, ip, NLM_F_CREATE | NLM_F_EXCL), expected: EXISTS };
 }
 
-/** Also `absent` when the link is. */
+/** `absent` also where there is no such link. */
 export function deleteAddress(linkIndex: number, ip: Ip): Change {
   return { ...hostRequest(RTM_DELADDR, linkIndex, ip, 0), expected: ABSENT_ADDRESS };
 }
@@ -136,7 +136,7 @@ function hostRequest(type: number, linkIndex: number, ip: Ip, flags: number): Ne
   };
 }
 
-/** Of all links, also those that are down. */
+/** A dump. The addresses of all links, also of those that are down. */
 export function getAddresses(family?: Family): NetlinkRequest {
   const number = family ? addressFamily(family) : AF_UNSPEC;
   return {
@@ -165,14 +165,14 @@ export function decodeAddress(payload: Uint8Array): LinkAddress | undefined {
   };
 }
 
-/** A packet that comes in; without one, this machine sends it. */
+/** How a packet arrives; without it, this machine sends the packet. */
 interface Arrival {
   readonly source: Ip;
   /** The number of the link. */
   readonly inLink: number;
 }
 
-/** Where the kernel would send a packet. EXDEV, since Linux 6.13 EINVAL: it would drop what arrives so, by rp_filter. */
+/** Where the kernel would send a packet. EXDEV, since Linux 6.13 EINVAL: rp_filter would drop it. */
 export function getRoute(to: Ip, arrival?: Arrival): NetlinkRequest {
   return {
     type: RTM_GETROUTE,
@@ -203,7 +203,7 @@ export function decodeIsLocal(payload: Uint8Array): boolean {
   return payload[ROUTE_TYPE_OFFSET] === RTN_LOCAL;
 }
 
-/** ifaddrmsg and rtmsg both begin with the family and the length of the prefix: here, all of the address. */
+/** ifaddrmsg and rtmsg both begin with the family and the prefix length. */
 function hostHeader(size: number, ip: Ip): Uint8Array {
   const header = new Uint8Array(size);
   header.set(familyOf(ip) === 'IPv4' ? [addressFamily('IPv4'), 32] : [addressFamily('IPv6'), 128]);

@@ -36,7 +36,7 @@ export class NetlinkThread {
     this.#options = options;
   }
 
-  /** Of one protocol there is one channel. */
+  /** One for each protocol. */
   channel(protocol: number): NetlinkChannel {
     return this.transactionChannel(protocol);
   }
@@ -105,7 +105,7 @@ export class NetlinkThread {
   }
 }
 
-/** One user at a time, in the order in which they ask. */
+/** A socket with one user at a time, in order. */
 class SharedSocket {
   readonly #open: () => NetlinkSocket;
   readonly #isKept: boolean;

@@ -114,13 +114,13 @@ export class OpenWatch {
     } catch (error) {
       if (!isJunctionError(error)) throw error;
       countFault('netlink_overrun', error.message);
-      // Whoever is notified of the loss reads everything afterwards, so what is still in it need not be passed on.
+      // The handler reads everything again, so the rest is not passed on.
       this.socket.drain();
       this.#lost();
     }
   }
 
-  /** Nothing that the kernel says may end the process, or stop what it says next from being heard. */
+  /** No message may end the process, or the watch. */
   #take(datagram: Uint8Array): void {
     try {
       const messages = decodeMessages(datagram);

@@ -1,6 +1,6 @@
 /**
- * Expressions: a rule is a list of them, and each passes the packet on to the next or ends the rule. What the tables have
- * no words for keeps its bytes. The comments are what `nft --debug=netlink` prints.
+ * Expressions: a rule is a list of them, and each passes the packet on to the next or ends the rule. Unknown ones keep their
+ * bytes. The comments are what `nft --debug=netlink` prints.
  */
 import {
   AttributeTable,
@@ -61,7 +61,7 @@ export const VERDICTS = words({
   return: -5 >>> 0,
 });
 
-/** The inside of NFTA_DATA_VERDICT: what becomes of a packet, or which chain goes on with it. */
+/** The contents of NFTA_DATA_VERDICT. */
 export const VERDICT = new AttributeTable('a verdict', {
   verdict: required(1, VERDICTS),
   /** Of a jump and a goto. */
@@ -115,7 +115,7 @@ function omitted<Value>(kind: AttributeKind<readonly Value[]>): AttributeKind<re
   };
 }
 
-/** The kernel shows none as zero. */
+/** The kernel returns none as zero. */
 const timeout: AttributeKind<number> = {
   write: milliseconds.write,
   read: (view, start, end) => milliseconds.read(view, start, end) || undefined,
@@ -218,7 +218,7 @@ const EXPRESSIONS = {
     from: required(2, u32be),
     /** Of a map. The register of verdicts for a map of verdicts. */
     into: optional(3, u32be),
-    /** It is a hit that ends the rule. */
+    /** A hit ends the rule. */
     isInverted: optional(5, inverted),
   }),
   /** `[ dynset update reg_key 1 set affinity-tcp sreg_data 2 timeout 180000ms ]` */
@@ -287,7 +287,7 @@ type KnownExpression = {
   [K in KnownKind]: { readonly kind: K } & ValueOf<(typeof EXPRESSIONS)[K]['table']>;
 }[KnownKind];
 
-/** What has no word here, as it came from the kernel. */
+/** An unknown expression, as the kernel returned it. */
 interface OtherExpression {
   readonly kind: 'other';
   readonly name: string;

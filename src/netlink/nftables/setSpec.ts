@@ -1,6 +1,5 @@
 /**
- * A set or a map as one would declare it to nft, what that means to the kernel, and what nft has the kernel keep so
- * that it can print the set again. Numbers from nft and libnftnl/udata.h.
+ * A set or a map as it is declared to nft, its properties in the kernel, and the user data from which nft prints it. Numbers from nft and libnftnl/udata.h.
  */
 import type { ValueOf } from '../attributes.ts';
 import { LITTLE_ENDIAN } from '../codec.ts';
@@ -17,10 +16,10 @@ export type SetFlag = keyof typeof FLAG_BITS;
 export interface SetSpec {
   readonly name: string;
   readonly key: SetFields;
-  /** A map has it. */
+  /** Of a map. */
   readonly data?: SetFields | 'verdict';
   readonly flags?: readonly SetFlag[];
-  /** How many elements it takes at most. */
+  /** The most elements that it takes. */
   readonly size?: number;
   /** Each element counts packets and bytes. */
   readonly counter?: true;
@@ -53,13 +52,13 @@ const NFT_DATA_VERDICT = 0xffffff00;
 const VERDICT_BYTES = 16;
 const NEW_COUNTER: Expression = { kind: 'counter', packets: 0n, bytes: 0n };
 
-/** All by which the kernel tells sets from each other. */
+/** The properties that the kernel compares. */
 export type SetProperties = Omit<
   ValueOf<typeof SET_ATTRIBUTES>,
   'table' | 'name' | 'id' | 'handle' | 'count'
 >;
 
-/** What the kernel returns for a set that was made so. */
+/** What the kernel returns for such a set. */
 export function propertiesOf(spec: SetSpec): SetProperties {
   const { key, data, flags = [], size, counter } = spec;
   const types = fieldTypes(key);
@@ -88,7 +87,7 @@ function typeNumber(parts: readonly DataType[]): number {
   return parts.reduce((number, part) => (number << BITS_PER_PART) | DATA_TYPES[part].number, 0);
 }
 
-/** One part is as long as it is; several begin in a register each. */
+/** Each part of a concatenation begins in its own register. */
 function totalBytes(parts: readonly DataType[]): number {
   const [first, ...others] = parts;
   if (first && others.length === 0) return DATA_TYPES[first].bytes;
@@ -106,7 +105,7 @@ type FixedSelector = keyof typeof SELECTED;
 interface Selected {
   readonly type: DataType;
   readonly expression: number;
-  /** What the expression needs to be told from others of its kind. */
+  /** The arguments of the expression. */
   readonly details: readonly number[];
 }
 
@@ -150,7 +149,7 @@ const UDATA_SET_DATA_TYPEOF = 4;
 const UDATA_SET_DATA_INTERVAL = 6;
 const UDATA_SET_COMMENT = 7;
 
-/** The same bytes that nft would have the kernel keep. */
+/** The same bytes that nft writes. */
 export function encodeSetUserData({ key, data, comment }: SetSpec): Uint8Array {
   const entries: UserDatum[] = [number(UDATA_SET_KEYBYTEORDER, byteOrder(key))];
   if (data) entries.push(number(UDATA_SET_DATABYTEORDER, data === 'verdict' ? NONE : byteOrder(data)));
@@ -187,7 +186,7 @@ function typeofData(key: SetFields, data: SetFields | 'verdict'): Uint8Array | u
   return 'typeof' in key ? typeOf(EXPR_VERDICT, []) : undefined;
 }
 
-/** How nft writes these down for itself. */
+/** In the format of nft. */
 function encodeSelectors(selectors: readonly Selector[]): Uint8Array {
   const [first, ...others] = selectors;
   if (first && others.length === 0) return encodeSelector(first);
