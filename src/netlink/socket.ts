@@ -125,8 +125,8 @@ export class NetlinkSocket implements DatagramSocket {
   }
 
   /** From now on; an earlier filter is replaced. */
-  setFilter({ notFrom, onlyType }: MessageFilter): void {
-    const program = filterProgram(notFrom, onlyType);
+  setFilter({ notFrom }: MessageFilter): void {
+    const program = filterProgram(notFrom);
     const count = program.length / FILTER_INSTRUCTION_BYTES;
     if (libc().attachFilter(this.descriptor, program, count) === 0) return;
     throw netlinkFailed('cannot set a filter', libc().errno());
@@ -282,18 +282,16 @@ export async function poll(descriptors: readonly number[]): Promise<ReadonlySet<
 
 /*
  * Which messages a netlink socket gets, as a classic BPF program that the kernel runs before it queues one. What is
- * dropped there costs neither room in the socket's buffer nor a thread's time: a cold start of ours would arrive with
- * a hundred thousand messages. Numbers from linux/filter.h.
+ * dropped there takes neither room in the socket's buffer nor time: a start of ours makes a hundred thousand messages. Numbers from linux/filter.h.
  */
 
 const LOAD_WORD = 0x20;
-const LOAD_HALF = 0x28;
 const JUMP_IF_EQUAL = 0x15;
 const RETURN = 0x06;
 const FILTER_INSTRUCTION_BYTES = 8;
+const NOTHING = 0;
 const EVERYTHING = 0xffffffff;
 /** struct nlmsghdr */
-const TYPE_OFFSET = 4;
 const SENDER_OFFSET = 12;
 
 type Instruction = readonly [code: number, value: number, ifTrue?: number, ifFalse?: number];
@@ -301,17 +299,12 @@ type Instruction = readonly [code: number, value: number, ifTrue?: number, ifFal
 export interface MessageFilter {
   /** Port ids of sockets whose requests cause no notification. */
   readonly notFrom: readonly number[];
-  /** Only messages of this type; all messages of a datagram are taken to be of the first one's. */
-  readonly onlyType?: number | undefined;
 }
 
-function filterProgram(notFrom: readonly number[], onlyType?: number): Uint8Array {
-  const drop: Instruction = [RETURN, 0];
-  const instructions: Instruction[] = [];
-  if (onlyType !== undefined)
-    instructions.push([LOAD_HALF, TYPE_OFFSET], [JUMP_IF_EQUAL, bigEndian(onlyType, 16), 1], drop);
-  instructions.push([LOAD_WORD, SENDER_OFFSET]);
-  for (const sender of notFrom) instructions.push([JUMP_IF_EQUAL, bigEndian(sender, 32), 0, 1], drop);
+function filterProgram(notFrom: readonly number[]): Uint8Array {
+  const instructions: Instruction[] = [[LOAD_WORD, SENDER_OFFSET]];
+  for (const sender of notFrom)
+    instructions.push([JUMP_IF_EQUAL, bigEndian(sender), 0, 1], [RETURN, NOTHING]);
   instructions.push([RETURN, EVERYTHING]);
   const view = new DataView(new ArrayBuffer(instructions.length * FILTER_INSTRUCTION_BYTES));
   for (const [index, [code, value, ifTrue = 0, ifFalse = 0]] of instructions.entries()) {
@@ -325,8 +318,8 @@ function filterProgram(notFrom: readonly number[], onlyType?: number): Uint8Arra
 }
 
 /** BPF reads in network order; netlink headers are in the machine's. */
-function bigEndian(value: number, bits: 16 | 32): number {
+function bigEndian(value: number): number {
   const view = new DataView(new ArrayBuffer(4));
-  view.setUint32(0, bits === 16 ? value << 16 : value);
-  return bits === 16 ? view.getUint16(0, LITTLE_ENDIAN) : view.getUint32(0, LITTLE_ENDIAN);
+  view.setUint32(0, value);
+  return view.getUint32(0, LITTLE_ENDIAN);
 }
