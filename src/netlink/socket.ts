@@ -207,7 +207,7 @@ export class NetlinkSocket implements DatagramSocket {
       try {
         if (!this.take()) return;
       } catch (error) {
-        if (!(error instanceof ReceiveOverrun)) throw error;
+        if (!(error instanceof ReceiveOverrun)) return;
       }
     }
   }

@@ -23,8 +23,8 @@ export interface Watch {
 const EFD_CLOEXEC = 0o2000000;
 const EFD_NONBLOCK = 0o4000;
 const EVENT_BYTES = 8;
-/** So many datagrams of one watch, and then it is the others' turn. */
-const DATAGRAMS_PER_TURN = 256;
+/** For one watch; then others have their turn, and other work. */
+const MAX_TURN_MS = 10;
 const LOSS_PAUSE_MS = 1000;
 
 /** While one is open, the process does not end by itself. */
@@ -103,10 +103,11 @@ export class OpenWatch {
     this.#onClose(this);
   }
 
-  /** What the kernel has sent so far. */
+  /** Passes on what the kernel has sent so far. */
   receive(): void {
+    const until = performance.now() + MAX_TURN_MS;
     try {
-      for (let count = 0; count < DATAGRAMS_PER_TURN; count++) {
+      while (performance.now() < until) {
         const datagram = this.socket.take();
         if (!datagram) return;
         this.#take(datagram);
