@@ -5,7 +5,7 @@ import type { Family } from '../model/ip.ts';
 import type { FamilyAnswer, FamilySupport } from './familyState.ts';
 import type { IptablesClient } from './iptables/client.ts';
 import { probeClient } from './iptables/families.ts';
-import { iptablesModeChecks, openClients } from './iptables/prerequisites.ts';
+import { foreignRuleChecks, iptablesModeChecks, openClients } from './iptables/prerequisites.ts';
 import { ipvsModeChecks } from './ipvs/prerequisites.ts';
 import type { ModeOptions } from './mode.ts';
 import { canServe, nftablesModeChecks } from './nftables/prerequisites.ts';
@@ -29,7 +29,12 @@ export async function checkMode(
   const present = enabled.length < families.length ? [capability, noIpv6(enabled)] : [capability];
   if (config.mode === 'nftables') return [...present, ...(await nftablesModeChecks(machine, enabled))];
   const { clients, checks } = await openClients(machine, enabled);
-  return [...present, ...checks, ...(await RULE_CHECKS[config.mode](machine, clients, config))];
+  return [
+    ...present,
+    ...checks,
+    ...(await RULE_CHECKS[config.mode](machine, clients, config)),
+    ...(await foreignRuleChecks(clients)),
+  ];
 }
 
 function noIpv6(others: readonly Family[]): Check {

@@ -21,6 +21,7 @@ import {
 } from '../prerequisites/check.ts';
 import type { Machine, TrialClient } from '../prerequisites/machine.ts';
 import { samplePlan } from '../prerequisites/sample.ts';
+import { isIncompatible } from './outcome.ts';
 import { compileAll, type CompileOptions, type Layout } from './rules/fragment.ts';
 import { rule } from './rules/layouts/common.ts';
 import { LAYOUTS } from './rules/layouts/index.ts';
@@ -92,6 +93,36 @@ export async function openClients(
     }
   }
   return { clients, checks };
+}
+
+/** Tables in which nft wrote a rule that iptables cannot print. */
+export async function foreignRuleChecks(clients: readonly TrialClient[]): Promise<readonly Check[]> {
+  const checks: Check[] = [];
+  for (const client of clients.filter(({ variant }) => variant === 'nft'))
+    for (const table of ['nat', 'filter'] as const)
+      if (await hasForeignRule(client, table))
+        checks.push(
+          absent(
+            `iptables ${table} table, ${client.family}`,
+            'for programs that read it with iptables-save',
+            'iptables cannot print it, because nft wrote a rule into it',
+            `Junction works all the same. nft list table ${client.family === 'IPv4' ? 'ip' : 'ip6'} ${table} shows the rule; it belongs in a table of its own.`,
+          ),
+        );
+  return checks;
+}
+
+async function hasForeignRule(client: TrialClient, table: Table): Promise<boolean> {
+  let isForeign = false;
+  try {
+    await client.readTable(table, async (text) => {
+      isForeign ||= isIncompatible(text);
+    });
+  } catch (error) {
+    // The trial of the rules says what is wrong.
+    if (!isJunctionError(error)) throw error;
+  }
+  return isForeign;
 }
 
 interface SampleOptions {
@@ -298,9 +329,9 @@ const TRIAL_SETS: Readonly<Record<Family, string>> = { IPv4: TRIAL_CHAIN, IPv6: 
 const MARK = 0x4000;
 
 /** Each once. No rule jumps, and chains and sets in them have the names of the trial. */
-export function sampleRules(
+function sampleRules(
   table: Table,
-  { family, features }: Pick<TrialClient, 'family' | 'features'>,
+  { family, features }: TrialClient,
   { layout, localhostNodePorts }: SampleOptions,
 ): readonly Rule[] {
   const plan = samplePlan(family, localhostNodePorts);

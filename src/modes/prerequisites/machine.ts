@@ -45,7 +45,7 @@ type SysctlLook =
 
 export type TrialClient = Pick<
   IptablesClient,
-  'family' | 'version' | 'variant' | 'reason' | 'features' | 'restore'
+  'family' | 'version' | 'variant' | 'reason' | 'features' | 'readTable' | 'restore'
 >;
 
 /** `operation`: the one that was refused, if the kernel says. */

@@ -46,6 +46,7 @@ const CASES: Readonly<Record<string, readonly Row[]>> = {
     [{}, ''],
     [{ iptables: { variant: 'legacy' } }, ''],
     [{ iptables: { deletion: 'CHAIN_USER_DEL' } }, ''],
+    [{ iptables: { incompatible: ['nat'] } }, both('degraded iptables nat table')],
     [{ capabilities: '0' }, 'missing capability NET_ADMIN'],
     [{ programs: ['iptables', 'ip6tables'] }, 'missing program iptables; missing program ip6tables'],
     [{ programs: ['iptables-restore'] }, 'missing iptables rules, IPv4'],

@@ -5,6 +5,7 @@
  */
 import { JunctionError } from '../../../src/errors.ts';
 import { featuresOf, type Variant } from '../../../src/modes/iptables/variant.ts';
+import type { TakeText } from '../../../src/modes/iptables/client.ts';
 import type { TrialClient } from '../../../src/modes/prerequisites/machine.ts';
 import type { Family } from '../../../src/model/ip.ts';
 
@@ -20,6 +21,8 @@ export interface FakeIptablesOptions {
   readonly deletion?: string;
   /** Names the COMMIT instead of the lines, as the first nft variants did. */
   readonly namesNoLines?: boolean;
+  /** Tables with a rule of nft. */
+  readonly incompatible?: readonly string[];
   /** Thrown by every restore. */
   readonly error?: JunctionError;
 }
@@ -41,6 +44,13 @@ export class FakeIptables implements TrialClient {
     this.#missing = missingPrograms;
     this.family = options.family ?? 'IPv4';
     this.variant = options.variant ?? 'nft';
+  }
+
+  async readTable(table: string, take: TakeText): Promise<void> {
+    const isIncompatible = this.#options.incompatible?.includes(table);
+    await take(
+      isIncompatible ? `# Table \`${table}' is incompatible, use 'nft' tool.\n` : `*${table}\nCOMMIT\n`,
+    );
   }
 
   async restore(table: string | undefined, input: string): Promise<void> {

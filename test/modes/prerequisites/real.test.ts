@@ -141,6 +141,16 @@ describe('in a network namespace', () => {
     expect(await world()).toBe(before);
   });
 
+  it('a rule of nft in a table of iptables is no obstacle, and is said', async () => {
+    await output('iptables-nft', '-t', 'nat', '-A', 'POSTROUTING', '-s', '192.0.2.1', '-j', 'ACCEPT');
+    await output('nft', 'add rule ip nat POSTROUTING ct mark 5 counter accept');
+    const before = await world();
+    const answer = await check('--proxy-mode=iptables');
+    expect(answer).toMatchObject({ code: 0, canRun: true });
+    expect(troubles(answer)).toEqual(['degraded iptables nat table, IPv4']);
+    expect(await world()).toBe(before);
+  });
+
   it('rules that are there stay, counters and all', async () => {
     await output('iptables-nft', '-t', 'nat', '-A', 'POSTROUTING', '-s', '192.0.2.1', '-j', 'ACCEPT');
     await output('iptables-nft', '-A', 'INPUT', '-p', 'icmp', '-j', 'DROP');
