@@ -1,7 +1,7 @@
 /** The IPVS mode as the daemon runs it, in the network namespace of this process. */
 import { IptablesClient } from '../../src/modes/iptables/client.ts';
 import { NetlinkIpvsClient } from '../../src/modes/ipvs/client.ts';
-import { IpvsProxier } from '../../src/modes/ipvs/proxier.ts';
+import { IpvsSync } from '../../src/modes/ipvs/sync.ts';
 import { AddressWatch } from '../../src/modes/addressWatch.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../src/netlink/socket.ts';
 import { NetlinkThread } from '../../src/netlink/thread.ts';
@@ -74,7 +74,7 @@ async function openProxy(
     netfilter: thread.channel(NETLINK_NETFILTER),
     generic: thread.channel(NETLINK_GENERIC),
   });
-  const writer = new IpvsProxier({
+  const writer = new IpvsSync({
     iptables: await IptablesClient.open({ family: 'IPv4', variant: 'legacy', runner: clients.runner }),
     client: new NetlinkIpvsClient('IPv4', channels),
     masqueradeBit: 14,

@@ -24,7 +24,8 @@ import type { FamilyTelemetry } from './telemetry.ts';
 
 /** One address family of a mode: writes a plan into the kernel. */
 export interface KernelWriter {
-  sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport>;
+  /** `isChangeWaiting`: a mode that verifies may stop for it; see `SyncReport.isUnfinished`. */
+  sync(plan: Plan, dirty: Iterable<ServicePortId>, isChangeWaiting?: () => boolean): Promise<SyncReport>;
   /** The next sync reads the kernel and repairs what differs. */
   requestFull(): void;
   /** What the last sync set out to do, also if it failed; unset: a full sync. */
@@ -265,7 +266,8 @@ export class Proxier {
     this.#unwritten.add(changes);
     const writing = this.#unwritten.next(this.#hasWritten ? this.writer.writesPerSync : undefined);
     for (const trigger of triggers) this.#heldTriggers.push(trigger);
-    const report = await this.writer.sync(this.plan, writing);
+    const isChangeWaiting = (): boolean => this.#services.pendingCount + this.#endpoints.pendingCount > 0;
+    const report = await this.writer.sync(this.plan, writing, isChangeWaiting);
     const causes = this.#hasWritten ? this.#writtenCauses(writing) : startCauses(this.#causes);
     if (!this.#hasWritten) this.#pendingChanges?.begin();
     this.#hasWritten = true;

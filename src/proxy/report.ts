@@ -16,6 +16,8 @@ export interface SyncReport {
   readonly repaired: readonly string[];
   /** The mode wants another sync after this time, whatever changes. */
   readonly retryAfterMs: number | undefined;
+  /** The mode has more to verify, and stopped because a change was waiting: the next sync follows at once. */
+  readonly isUnfinished?: boolean;
   /** What a mode counts besides. Names with a dot are for metrics only. */
   readonly counts: Readonly<Record<string, number>>;
 }
@@ -27,6 +29,7 @@ export class ReportBuilder {
   readonly refused = new Map<ServicePortId, Error>();
   readonly repaired = new Set<string>();
   readonly counts: Record<string, number> = {};
+  isUnfinished = false;
   #retryAfterMs: number | undefined;
   #isFull = false;
 
@@ -55,7 +58,16 @@ export class ReportBuilder {
     const isFull = this.#isFull || attempt === 'full';
     const kind = isFull ? 'full' : commits > 0 ? 'incremental' : 'nothing';
     const repaired = [...this.repaired];
-    return { kind, commits, objects, refused, repaired, retryAfterMs: this.#retryAfterMs, counts };
+    const report = {
+      kind,
+      commits,
+      objects,
+      refused,
+      repaired,
+      retryAfterMs: this.#retryAfterMs,
+      counts,
+    } as const;
+    return this.isUnfinished ? { ...report, isUnfinished: true } : report;
   }
 }
 

@@ -172,20 +172,20 @@ export class SyncRunner {
       this.#telemetry?.queued();
     }
     log.verbose(2, `Syncing ${mode} rules`, { ipFamily: proxier.family });
-    const { asked } = this.#open;
     const refused = new Map<ServicePortId, Error>();
     let outcome: SyncOutcome | undefined;
     do {
       const started = clock.now();
+      const { asked } = this.#open;
       this.foreignChanges.syncBegan();
       const causes = this.#causes.take();
-      outcome = await this.#write(started, outcome ? 'next' : 'first', causes);
+      outcome = await this.#write(started, outcome?.isPartial ? 'next' : 'first', causes);
       if (!outcome) return undefined;
       for (const [id, error] of outcome.report.refused) refused.set(id, error);
       outcome = { ...outcome, report: { ...outcome.report, refused } };
       this.#finish(outcome, clock.now() - started, causes);
-    } while (outcome.isPartial && !this.#isStopping);
-    if (!outcome.isPartial) this.#open.written(asked);
+      if (!outcome.isPartial) this.#open.written(asked);
+    } while ((outcome.isPartial || outcome.report.isUnfinished) && !this.#isStopping);
     this.#throwIfRefused(outcome);
     const { retryAfterMs } = outcome.report;
     this.#retryAt = retryAfterMs === undefined ? undefined : clock.now() + retryAfterMs;

@@ -59,7 +59,9 @@ export function faultyNft<Client extends NftClient>(client: Client, faults: Faul
 
 export function faultyIpvs(client: IpvsClient, faults: Faults): IpvsClient {
   return {
-    read: () => client.read(),
+    readSet: (name) => client.readSet(name),
+    readDevice: () => client.readDevice(),
+    readServers: () => client.readServers(),
     readDestinations: (servers) => client.readDestinations(servers),
     apply: async (edits) => {
       const outcomes = [];

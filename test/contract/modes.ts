@@ -6,7 +6,7 @@ import type { KernelTables } from '../../src/modes/iptables/kernelTables.ts';
 import { IptablesProxier, type IptablesProxierOptions } from '../../src/modes/iptables/proxier.ts';
 import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
 import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
-import { IpvsProxier } from '../../src/modes/ipvs/proxier.ts';
+import { IpvsSync } from '../../src/modes/ipvs/sync.ts';
 import { NftProxier } from '../../src/modes/nftables/proxier.ts';
 import type { CommandRunner } from '../../src/system/processes.ts';
 
@@ -71,13 +71,13 @@ export function openIptables(
 
 export const IPVS_SETTINGS = { masqueradeBit: 14, scheduler: 'rr', excludeCIDRs: [] };
 
-type IpvsOptions = ConstructorParameters<typeof IpvsProxier>[0];
+type IpvsOptions = ConstructorParameters<typeof IpvsSync>[0];
 
 export function ipvsMode(
   options: Pick<IpvsOptions, 'client' | 'iptables' | 'clock'>,
   nodeIps: NodeIps,
-): IpvsProxier {
-  return new IpvsProxier({
+): IpvsSync {
+  return new IpvsSync({
     ...IPVS_SETTINGS,
     ...options,
     drainLimitMs: 0,

@@ -23,6 +23,7 @@ const TIMES: readonly (readonly [title: string, requests: string, runs: readonly
   ['a steady stream', '0 0.5 1.5 2.5 3.5', [], '0 1 2 3 4'],
   ['again when the mode wants it', '0', [wants(5000), wants(2000), {}], '0 5 7'],
   ['as the last sync wants it', '0 2', [wants(5000), {}], '0 2'],
+  ['at once when it stopped for a change', '0', [{ ms: 400, report: { isUnfinished: true } }, {}], '0 0.4'],
   ['not sooner than it may', '0', [wants(10), {}], '0 1'],
   ['a failure is repeated after the sync period', '0', [FAILS, FAILS, {}], '0 30 60'],
   ['success cancels the repetition', '0 10', [FAILS, {}], '0 10'],

@@ -1,5 +1,5 @@
 /**
- * Takes out what the IPVS mode leaves, from nothing but the kernel's state: virtual servers that our sets or our device
+ * Deletes what the IPVS mode leaves, from nothing but the kernel's state: virtual servers that our sets or our device
  * name, the device, and the sets. Virtual servers of others stay.
  */
 import { isJunctionError } from '../../errors.ts';
@@ -13,48 +13,37 @@ import { deleteLink } from '../../netlink/rtnetlink.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { wait } from '../../time/wait.ts';
 import { withNetlink } from '../staleObjects.ts';
-import {
-  channelsOf,
-  findIpvs,
-  type IpvsChannels,
-  NetlinkIpvsClient,
-  readServers,
-  readSets,
-} from './client.ts';
-import { findDevice, readAddresses, readDevice } from './device.ts';
-import { DEVICE, type KernelIpset } from './rules/client.ts';
+import { channelsOf, findIpvs, type IpvsChannels, NetlinkIpvsClient } from './client.ts';
+import { findDevice, readAddresses } from './device.ts';
+import { DEVICE, type DestinationState, type IpvsEdit, type ServerAttributes } from './rules/client.ts';
 import { type ServerKey, serverKey } from './rules/compile.ts';
-import { ourServers, type Retired, retireServers } from './rules/resync.ts';
+import { ourServers, readSets } from './rules/resync.ts';
 import { growingName, setName } from './rules/sets.ts';
 
 const TRIES = 5;
 const PAUSE_MS = 50;
 
-/** Of one family. */
 export interface StaleIpvsObjects {
   readonly family: Family;
-  readonly servers: readonly ServerKey[];
-  /** Addresses on the device. */
+  readonly servers: readonly ServerAttributes[];
+  /** How many the device has. */
   readonly addresses: number;
   readonly sets: readonly string[];
 }
 
 export async function findStaleObjects(channels: IpvsChannels, family: Family): Promise<StaleIpvsObjects> {
-  const { route, netfilter, generic } = channels;
-  const sets = await readSets(netfilter, family).catch((error: unknown) => {
+  const client = new NetlinkIpvsClient(family, channels);
+  const sets = await readSets(client, family).catch((error: unknown) => {
     // A kernel without sets has none of ours.
-    if (isJunctionError(error, 'NETLINK_FAILED')) return new Map<string, KernelIpset>();
+    if (isJunctionError(error, 'NETLINK_FAILED')) return new Map<string, never>();
     throw error;
   });
-  const device = await readDevice(route, family);
-  const ipvs = await findIpvs(generic);
-  const servers = ipvs === undefined ? [] : await readServers(generic, ipvs, family);
-  return {
-    family,
-    servers: ourServers({ sets, device, servers }, family, await nodeAddresses(route, family)),
-    addresses: device.state === 'present' ? device.addresses.length : 0,
-    sets: [...sets.keys()],
-  };
+  const device = await client.readDevice();
+  const bound = device.state === 'present' ? device.addresses : [];
+  const hasIpvs = (await findIpvs(channels.generic)) !== undefined;
+  const nodeIps = await nodeAddresses(channels.route, family);
+  const servers = ourServers(hasIpvs ? await client.readServers() : [], { family, sets, bound, nodeIps });
+  return { family, servers, addresses: bound.length, sets: [...sets.keys()] };
 }
 
 /** First what attracts packets and sends them on. The rules must go before the sets that they match. */
@@ -87,11 +76,8 @@ export async function removeSets(
   );
   for (let tries = 1; names.length > 0; tries++) {
     const outcomes = await channels.netfilter.apply(names.map(destroySet));
-    if (tries === TRIES)
-      return refusals(
-        outcomes,
-        names.map((name) => `set ${name}`),
-      );
+    const objects = names.map((name) => `set ${name}`);
+    if (tries === TRIES) return refusals(outcomes, objects);
     names = names.filter((_, index) => outcomes[index]?.state === 'refused');
     // A program that lists a set holds a reference to it meanwhile.
     if (names.length > 0) await wait(systemClock, PAUSE_MS);
@@ -114,10 +100,15 @@ async function nodeAddresses(route: NetlinkChannel, family: Family): Promise<Rea
 
 /*
  * A node that was switched from the IPVS mode: once the new rules work, its stale objects are deleted. Service addresses
- * would otherwise stay addresses of this node for ever. Virtual servers with open connections go when these have ended.
+ * would otherwise stay addresses of this node for ever.
+ *
+ * A virtual server with open connections stays until they end, and so does its address: IPVS forgets a connection with its
+ * virtual server, and the connection's next packet would be a first one to the new rules, which choose another endpoint. It
+ * has weight 0, so that it answers nobody when its service is deleted meanwhile. All of it is in the kernel, where a restarted
+ * process finds it.
  */
 
-/** How often connections are looked at that keep something in the kernel. */
+/** How often open connections are counted. */
 const INTERVAL_MS = 10_000;
 
 interface StaleIpvsOptions {
@@ -125,6 +116,16 @@ interface StaleIpvsOptions {
   /** After which open connections are cut; 0: never. */
   readonly drainLimitMs: number;
 }
+
+/** What one pass did. */
+const newTotals = () => ({
+  servers: 0,
+  addresses: 0,
+  keptServers: 0,
+  connections: 0,
+  failures: [] as string[],
+});
+type Totals = ReturnType<typeof newTotals>;
 
 /** Nothing that fails here may stop the proxy. */
 export class StaleIpvs {
@@ -173,26 +174,23 @@ export class StaleIpvs {
   }
 
   async #remove(channels: IpvsChannels): Promise<boolean> {
+    const totals = newTotals();
     const isOverdue = this.#limitMs > 0 && performance.now() - this.#since >= this.#limitMs;
-    const retired = await retire(channels, isOverdue);
-    const sum = (count: (each: Retired) => number): number =>
-      retired.reduce((total, each) => total + count(each), 0);
-    const keptServers = sum((each) => each.keptServers);
+    if ((await findIpvs(channels.generic)) !== undefined)
+      for (const family of FAMILIES) await retire(channels, family, isOverdue, totals);
+    const { servers, addresses, keptServers, connections, failures } = totals;
     const isDone = keptServers === 0;
-    const rest = isDone ? await removeRest(channels) : { sets: 0, failures: [] };
-    const virtualServers = sum((each) => each.servers);
-    const addresses = sum((each) => each.addresses);
-    if (isDone || virtualServers + addresses > 0)
-      this.#log.info('Removed what the ipvs mode left', { virtualServers, addresses, sets: rest.sets });
+    const sets = isDone ? await removeRest(channels, failures) : 0;
+    if (isDone || servers + addresses > 0)
+      this.#log.info('Removed what the ipvs mode left', { virtualServers: servers, addresses, sets });
     if (!isDone && keptServers !== this.#loggedServers)
       this.#log.info('Kept virtual servers of the ipvs mode until their connections have ended', {
         virtualServers: keptServers,
-        connections: sum((each) => each.connections),
+        connections,
         drainLimit: this.#limitMs === 0 ? 'none' : `${this.#limitMs / 1000}s`,
       });
     this.#loggedServers = keptServers;
-    for (const what of [...retired.flatMap(({ failures }) => failures), ...rest.failures])
-      this.#log.warn('Cannot remove what the ipvs mode left', { what });
+    for (const what of failures) this.#log.warn('Cannot remove what the ipvs mode left', { what });
     return isDone;
   }
 }
@@ -206,24 +204,54 @@ async function isThereAny({ route, netfilter }: IpvsChannels): Promise<boolean> 
   return replies.some(({ kind }) => kind === 'answered');
 }
 
-async function retire(channels: IpvsChannels, isOverdue: boolean): Promise<readonly Retired[]> {
-  const retired: Retired[] = [];
-  if ((await findIpvs(channels.generic)) === undefined) return retired;
-  for (const family of FAMILIES) {
-    const nodeIps = await nodeAddresses(channels.route, family);
-    retired.push(
-      await retireServers(new NetlinkIpvsClient(family, channels), { family, nodeIps, isOverdue }),
-    );
+async function retire(
+  channels: IpvsChannels,
+  family: Family,
+  isOverdue: boolean,
+  totals: Totals,
+): Promise<void> {
+  const client = new NetlinkIpvsClient(family, channels);
+  const { servers } = await findStaleObjects(channels, family);
+  const device = await client.readDevice();
+  const destinations = await client.readDestinations(servers);
+  const edits: IpvsEdit[] = [];
+  const keptIps = new Set<string>();
+  for (const [index, server] of servers.entries()) {
+    const states = destinations[index] ?? [];
+    const open = isOverdue ? 0 : openConnections(server, states);
+    totals.connections += open;
+    if (open > 0) {
+      totals.keptServers++;
+      keptIps.add(server.ip);
+      edits.push(...quiesce(server, states));
+    } else {
+      totals.servers++;
+      edits.push({ kind: 'deleteServer', server });
+    }
   }
-  return retired;
+  const bound = device.state === 'present' ? device.addresses : [];
+  const unbound = bound.filter((ip) => !keptIps.has(ip));
+  totals.addresses += unbound.length;
+  for (const ip of unbound) edits.push({ kind: 'unbind', ip });
+  for (const [index, outcome] of (await client.apply(edits)).entries())
+    if (outcome.state === 'refused') totals.failures.push(`${edits[index]?.kind ?? ''}: ${outcome.name}`);
 }
 
-/** The device and the sets; by these a restarted process knows a virtual server for ours, so they go last. */
-async function removeRest(
-  channels: IpvsChannels,
-): Promise<{ readonly sets: number; readonly failures: readonly string[] }> {
+/** Datagrams have no end that could be waited for; the next one goes by the new rules. */
+function openConnections({ protocol }: ServerKey, states: readonly DestinationState[]): number {
+  return protocol === 'UDP' ? 0 : states.reduce((sum, { connections }) => sum + connections, 0);
+}
+
+function quiesce(server: ServerKey, states: readonly DestinationState[]): readonly IpvsEdit[] {
+  return states
+    .filter(({ weight }) => weight !== 0)
+    .map((state) => ({ kind: 'setDestination', server, destination: state, weight: 0, was: state.weight }));
+}
+
+/** The device and the sets; by these a restarted process knows a virtual server for ours, so they go last. Returns how many sets. */
+async function removeRest(channels: IpvsChannels, failures: string[]): Promise<number> {
   const stale: StaleIpvsObjects[] = [];
   for (const family of FAMILIES) stale.push(await findStaleObjects(channels, family));
-  const failures = [...(await removeServers(channels, stale)), ...(await removeSets(channels, stale))];
-  return { sets: stale.reduce((sum, { sets }) => sum + sets.length, 0), failures };
+  failures.push(...(await removeServers(channels, stale)), ...(await removeSets(channels, stale)));
+  return stale.reduce((sum, { sets }) => sum + sets.length, 0);
 }

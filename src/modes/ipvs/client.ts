@@ -1,36 +1,10 @@
 /** IPVS, sets and the device in the kernel: edits become netlink messages, sent in batches. */
-import {
-  DEVICE,
-  type DestinationState,
-  type EditOutcome,
-  type IpvsClient,
-  type IpvsEdit,
-  type KernelIpset,
-  type KernelState,
-  type ServerAttributes,
-} from './rules/client.ts';
-import type { ServerKey } from './rules/compile.ts';
+import { constants } from 'node:os';
+import { JunctionError } from '../../errors.ts';
 import { type Family, familyOf, hostPort } from '../../model/ip.ts';
-import { runSliced, TimeSlice } from '../../time/timeSlice.ts';
-import { systemClock } from '../../time/systemClock.ts';
 import type { Change } from '../../netlink/request.ts';
 import { type DumpReply, messagesOf, type NetlinkChannel } from '../../netlink/channel.ts';
-import {
-  decodeDestination,
-  decodeService,
-  deleteDestination,
-  deleteService,
-  getDestinations,
-  getServices,
-  IP_VS_SVC_F_HASHED,
-  newDestination,
-  newService,
-  setDestination,
-  setService,
-} from '../../netlink/ipvs.ts';
-import { findDevice, readDevice } from './device.ts';
-import { entryKey, SET_IDS, type SetEntry, setName, type SetType } from './rules/sets.ts';
-import { addAddress, deleteAddress, deleteLink, newLink } from '../../netlink/rtnetlink.ts';
+import { decodeFamilyId, getFamily } from '../../netlink/generic.ts';
 import {
   addEntry,
   createSet,
@@ -45,11 +19,37 @@ import {
   swapSets,
   typeRequest,
 } from '../../netlink/ipset.ts';
-import { constants } from 'node:os';
-import { JunctionError } from '../../errors.ts';
+import {
+  decodeDestination,
+  decodeService,
+  deleteDestination,
+  deleteService,
+  getDestinations,
+  getServices,
+  IP_VS_SVC_F_HASHED,
+  newDestination,
+  newService,
+  setDestination,
+  setService,
+} from '../../netlink/ipvs.ts';
+import { addAddress, deleteAddress, deleteLink, newLink } from '../../netlink/rtnetlink.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../netlink/socket.ts';
 import type { NetlinkThread } from '../../netlink/thread.ts';
-import { decodeFamilyId, getFamily } from '../../netlink/generic.ts';
+import { systemClock } from '../../time/systemClock.ts';
+import { runSliced, TimeSlice } from '../../time/timeSlice.ts';
+import { findDevice, readDevice } from './device.ts';
+import {
+  DEVICE,
+  type DestinationState,
+  type EditOutcome,
+  type IpvsClient,
+  type IpvsEdit,
+  type KernelDevice,
+  type KernelIpset,
+  type ServerAttributes,
+} from './rules/client.ts';
+import type { ServerKey } from './rules/compile.ts';
+import { entryKey, type SetEntry, type SetType } from './rules/sets.ts';
 
 export interface IpvsChannels {
   readonly route: NetlinkChannel;
@@ -65,6 +65,13 @@ export function channelsOf(thread: Pick<NetlinkThread, 'channel'>): IpvsChannels
   };
 }
 
+/** Reading the answers for more would hold up everything else. */
+const SERVERS_AT_ONCE = 64;
+/** As messages they take much memory for a short time, and making them holds up everything else. */
+const EDITS_AT_ONCE = 1024;
+/** So many decoded entries or servers take some tens of microseconds. */
+const STEP = 32;
+
 export class NetlinkIpvsClient implements IpvsClient {
   readonly #family: Family;
   readonly #channels: IpvsChannels;
@@ -76,49 +83,52 @@ export class NetlinkIpvsClient implements IpvsClient {
     this.#channels = channels;
   }
 
-  async read(): Promise<KernelState> {
-    const { route, netfilter, generic } = this.#channels;
+  async readSet(name: string): Promise<KernelIpset | undefined> {
+    const [reply] = await this.#channels.netfilter.dumpAll([listRequest(name)]);
+    return runSliced(decodingIpset(reply), new TimeSlice(systemClock));
+  }
+
+  readDevice(): Promise<KernelDevice> {
+    return readDevice(this.#channels.route, this.#family);
+  }
+
+  async readServers(): Promise<readonly ServerAttributes[]> {
     const { ipvs } = await this.#known();
-    return {
-      sets: await readSets(netfilter, this.#family),
-      device: await readDevice(route, this.#family),
-      servers: await readServers(generic, ipvs, this.#family),
-    };
+    return readServers(this.#channels.generic, ipvs, this.#family);
   }
 
   async readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly DestinationState[])[]> {
     const { ipvs } = await this.#known();
     const states: (readonly DestinationState[])[] = [];
-    const timeSlice = new TimeSlice(systemClock);
     while (states.length < servers.length) {
-      const some = servers.slice(states.length, states.length + SERVERS_PER_READING);
+      const some = servers.slice(states.length, states.length + SERVERS_AT_ONCE);
       const replies = await this.#channels.generic.dumpAll(some.map((key) => getDestinations(ipvs, key)));
-      timeSlice.begin();
-      for (const reply of replies) {
-        states.push(destinationsIn(reply));
-        const pause = timeSlice.pause();
-        if (pause) await pause;
-      }
+      for (const reply of replies) states.push(destinationsIn(reply));
     }
     return states;
   }
 
   async apply(edits: readonly IpvsEdit[]): Promise<readonly EditOutcome[]> {
     const outcomes: EditOutcome[] = [];
-    while (outcomes.length < edits.length)
-      for (const outcome of await this.#send(runAt(edits, outcomes.length))) outcomes.push(outcome);
+    for (let start = 0; start < edits.length; ) {
+      const some = sameWay(edits, start);
+      for (const outcome of await this.#send(some)) outcomes.push(outcome);
+      start += some.length;
+    }
     return outcomes;
   }
 
-  async #send({ wire, edits }: Run): Promise<readonly EditOutcome[]> {
+  /** Edits of one way. */
+  async #send(edits: readonly IpvsEdit[]): Promise<readonly EditOutcome[]> {
+    const [first] = edits;
+    const way = first ? wayOf(first) : 'set';
     const numbers = await this.#known();
-    const device = wire === 'address' ? await this.#device() : 0;
+    const device = way === 'address' ? await this.#device() : 0;
     if (device === undefined) return edits.map(() => ({ state: 'refused', name: 'ENODEV' }));
-    const channel = { set: 'netfilter', server: 'generic', link: 'route', address: 'route' } as const;
     const changes = edits.map((edit) => changeOf(edit, this.#family, numbers, device));
-    const outcomes = await this.#channels[channel[wire]].apply(changes);
+    const outcomes = await this.#channels[CHANNELS[way]].apply(changes);
     const isGone = outcomes.some((outcome) => outcome.state === 'refused' && outcome.name === 'ENODEV');
-    if (wire === 'link' || isGone) this.#deviceIndex = undefined;
+    if (way === 'link' || isGone) this.#deviceIndex = undefined;
     return outcomes;
   }
 
@@ -133,61 +143,27 @@ export class NetlinkIpvsClient implements IpvsClient {
   }
 }
 
-/** Reading the answers for more would hold up everything else. */
-const SERVERS_PER_READING = 64;
+const CHANNELS = { set: 'netfilter', server: 'generic', link: 'route', address: 'route' } as const;
+type Way = keyof typeof CHANNELS;
 
-function destinationsIn(reply: DumpReply): readonly DestinationState[] {
-  return messagesOf(reply, 'the endpoints of a virtual server').map(({ payload }) => {
-    const { ip, port, weight, activeConnections, inactiveConnections } = decodeDestination(payload);
-    const connections = activeConnections + inactiveConnections;
-    return { ip, port, key: hostPort(ip, port), weight, connections };
-  });
-}
-
-interface Run {
-  readonly wire: Wire;
-  readonly edits: readonly IpvsEdit[];
-}
-
-/** As messages they take much memory for a short time, and making them holds up everything else. */
-const EDITS_PER_RUN = 1024;
-
-/** Neighbours that go the same way are sent together. */
-function runAt(edits: readonly IpvsEdit[], start: number): Run {
-  const first = edits[start];
-  const wire = first ? wireOf(first) : 'set';
-  const isSame = (edit: IpvsEdit | undefined): boolean => edit !== undefined && wireOf(edit) === wire;
-  let end = start + 1;
-  while (end < start + EDITS_PER_RUN && isSame(edits[end])) end++;
-  return { wire, edits: edits.slice(start, end) };
-}
-
-/* From edits of the IPVS mode to messages for the kernel. */
-
-/** What the kernel must be asked for before anything can be said to it. */
-export interface Numbers {
-  readonly ipvs: number;
-  readonly revisions: ReadonlyMap<SetType, number>;
-}
-
-/** Which part of the kernel an edit is for. */
-export type Wire = 'set' | 'server' | 'link' | 'address';
-
-const HASH_SIZE = 1024;
-const LAST_PORT = 65_535;
-
-export function wireOf(edit: IpvsEdit): Wire {
+function wayOf(edit: IpvsEdit): Way {
   if ('set' in edit) return 'set';
   if ('server' in edit) return 'server';
   return 'ip' in edit ? 'address' : 'link';
 }
 
-export function changeOf(
-  edit: IpvsEdit,
-  family: Family,
-  { ipvs, revisions }: Numbers,
-  device: number,
-): Change {
+/** Neighbours that go the same way are sent together. */
+function sameWay(edits: readonly IpvsEdit[], start: number): readonly IpvsEdit[] {
+  const some = edits.slice(start, start + EDITS_AT_ONCE);
+  const [first] = some;
+  const end = some.findIndex((edit) => first !== undefined && wayOf(edit) !== wayOf(first));
+  return end < 0 ? some : some.slice(0, end);
+}
+
+const HASH_SIZE = 1024;
+const LAST_PORT = 65_535;
+
+function changeOf(edit: IpvsEdit, family: Family, { ipvs, revisions }: Numbers, device: number): Change {
   switch (edit.kind) {
     case 'createSet': {
       const { set, type, capacity } = edit;
@@ -228,25 +204,12 @@ export function changeOf(
   }
 }
 
-/* Sets and virtual servers as the kernel has them. */
-
-/** So many take some tens of microseconds. */
-const STEP = 32;
-
-/** Those of our names, by name. */
-export async function readSets(
-  netfilter: NetlinkChannel,
-  family: Family,
-): Promise<ReadonlyMap<string, KernelIpset>> {
-  const names = SET_IDS.map((id) => setName(id, family));
-  const replies = await netfilter.dumpAll(names.map((name) => listRequest(name)));
-  const timeSlice = new TimeSlice(systemClock);
-  const sets = new Map<string, KernelIpset>();
-  for (const [index, reply] of replies.entries()) {
-    const set = await runSliced(decodingKernelIpset(reply), timeSlice);
-    if (set) sets.set(names[index] ?? '', set);
-  }
-  return sets;
+function destinationsIn(reply: DumpReply): readonly DestinationState[] {
+  return messagesOf(reply, 'the endpoints of a virtual server').map(({ payload }) => {
+    const { ip, port, weight, activeConnections, inactiveConnections } = decodeDestination(payload);
+    const connections = activeConnections + inactiveConnections;
+    return { ip, port, key: hostPort(ip, port), weight, connections };
+  });
 }
 
 /** Everybody's. */
@@ -274,8 +237,8 @@ function* decodingServers(
   return servers;
 }
 
-function* decodingKernelIpset(reply: DumpReply): Generator<void, KernelIpset | undefined> {
-  if (reply.kind === 'refused' && reply.errno === constants.errno.ENOENT) return undefined;
+function* decodingIpset(reply: DumpReply | undefined): Generator<void, KernelIpset | undefined> {
+  if (reply?.kind === 'refused' && reply.errno === constants.errno.ENOENT) return undefined;
   const set = yield* decodingSet(messagesOf(reply, 'the sets'));
   if (!set) return undefined;
   const entries = new Map<string, SetEntry>();
@@ -287,6 +250,11 @@ function* decodingKernelIpset(reply: DumpReply): Generator<void, KernelIpset | u
 }
 
 /* Numbers that differ from kernel to kernel, asked once. */
+
+interface Numbers {
+  readonly ipvs: number;
+  readonly revisions: ReadonlyMap<SetType, number>;
+}
 
 export async function findNumbers(
   { generic, netfilter }: Pick<IpvsChannels, 'generic' | 'netfilter'>,

@@ -19,7 +19,7 @@ import { type DumpedServer, dumpedSets, type IpvsDump, type IpvsSettings, readIp
 import { NetlinkLookups } from './lookups.ts';
 import { Changeset } from './rules/changeset.ts';
 import type { IpvsClient, KernelState } from './rules/client.ts';
-import { differenceOf, type ExistingServers, ownersOf } from './rules/compare.ts';
+import { differenceOf } from './rules/compare.ts';
 import {
   compileVirtualServers,
   type ServerKey,
@@ -27,8 +27,8 @@ import {
   type VirtualServerOptions,
 } from './rules/compile.ts';
 import { DesiredState } from './rules/desiredState.ts';
-import { editName } from './rules/refusals.ts';
-import { ourServers, resyncDevice, resyncServers, resyncSets } from './rules/resync.ts';
+import { editName, ownersOf } from './rules/outcomes.ts';
+import { compareKernel, readSets } from './rules/resync.ts';
 import { ipvsLayout, ruleOptions } from './rules/rules.ts';
 import { type IpvsLookups, lookupsIn, type WalkedServer, walkIpvs } from './rules/walk.ts';
 
@@ -36,7 +36,7 @@ interface IpvsReaderOptions {
   readonly family: Family;
   readonly tables: TablesReader;
   readonly lookups: IpvsLookups;
-  readonly client: Pick<IpvsClient, 'read' | 'readDestinations'>;
+  readonly client: Omit<IpvsClient, 'apply'>;
   readonly settings: IpvsSettings;
   /** The node's own, without loopback. */
   readonly nodeIps: () => readonly Ip[];
@@ -82,31 +82,22 @@ export class IpvsReader implements KernelReader {
     options: VirtualServerOptions,
   ): Promise<readonly KernelDifference[]> {
     const { client, settings } = this.#options;
-    const { family, nodeIps } = options;
-    const state = await client.read();
-    const work = new Changeset(family, { has: () => false });
-    const servers = ourServers(state, family, new Set(nodeIps), (key) => desired.server(key) !== undefined);
-    const destinations = await client.readDestinations(servers);
-    const existing: ExistingServers = new Map(
-      servers.map((attributes, index) => [
-        serverKey(attributes),
-        { attributes, destinations: destinations[index] ?? [] },
-      ]),
-    );
+    const { family } = options;
+    const changes = new Changeset(family);
+    const taken: KernelDifference[] = [];
     const isExcluded = ({ ip }: ServerKey): boolean =>
       settings.excludeCIDRs.some((cidr) => cidrContains(cidr, ip));
-    const taken = [
-      ...(await this.#unlessTaken(async () => resyncDevice(state.device, desired, work))),
-      ...(await this.#unlessTaken(() => this.#runSliced(resyncSets(state, desired, family, work)))),
-    ];
-    await this.#runSliced(resyncServers(servers, destinations, desired, work, isExcluded));
-    const edits = work.edits.slice(0, MAX_DIFFERENCES);
-    const owners = await this.#runSliced(ownersOf(edits, plan.servicePorts, options));
+    const nodeIps = new Set(options.nodeIps);
+    for await (const compare of compareKernel({ client, family, desired, nodeIps, isExcluded }))
+      taken.push(...(await this.#unlessTaken(() => this.#runSliced(compare(changes)))));
+    const all = changes.edits;
+    const edits = all.slice(0, MAX_DIFFERENCES);
+    const owners = await this.#runSliced(ownersOf(new Set(edits.map(editName)), plan.servicePorts, options));
     const differences = edits.map((edit) => {
-      const servicePort = owners.get(editName(edit));
-      return { ...differenceOf(edit, existing), ...(servicePort !== undefined && { servicePort }) };
+      const [servicePort] = owners.get(editName(edit)) ?? [];
+      return { ...differenceOf(edit), ...(servicePort !== undefined && { servicePort }) };
     });
-    const left = work.edits.length - edits.length;
+    const left = all.length - edits.length;
     if (left === 0) return [...taken, ...differences];
     return [
       ...taken,
@@ -128,7 +119,9 @@ export class IpvsReader implements KernelReader {
 
   async dump(): Promise<IpvsDump> {
     const { family, tables, client, settings, nodeIps } = this.#options;
-    const { sets, device, servers } = await client.read();
+    const sets = await readSets(client, family);
+    const device = await client.readDevice();
+    const servers = await client.readServers();
     return {
       kind: 'ipvs',
       version: 1,
@@ -201,7 +194,9 @@ export function ipvsReaderOfDump(family: Family, dump: unknown): KernelReader {
     tables,
     lookups: lookupsIn({ sets, servers, bound }),
     client: {
-      read: async () => ({ sets, device, servers: [...servers.values()] }),
+      readSet: async (name) => sets.get(name),
+      readDevice: async () => device,
+      readServers: async () => [...servers.values()],
       readDestinations: async (keys) =>
         keys.map((key) => (servers.get(serverKey(key))?.destinations ?? []).map(destinationState)),
     },

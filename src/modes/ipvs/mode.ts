@@ -6,8 +6,8 @@ import { channelsOf, findNumbers, NetlinkIpvsClient } from './client.ts';
 import { readServerConnections } from './counters.ts';
 import { IpvsReader } from './inspect.ts';
 import { NetlinkLookups } from './lookups.ts';
-import { IpvsProxier } from './proxier.ts';
 import { applyIpvsSysctls, applyTimeouts } from './settings.ts';
+import { IpvsSync } from './sync.ts';
 import { AddressWatch } from '../addressWatch.ts';
 import { ConntrackTable } from '../../netlink/conntrack.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
@@ -34,7 +34,7 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
   const channels = channelsOf(thread);
   const numbers = await findNumbers(channels, 'IPv4');
   const watch = await AddressWatch.start(thread);
-  const opened = new Map<Family, IpvsProxier>();
+  const opened = new Map<Family, IpvsSync>();
   const stale = new StaleObjects(served, () => removeStaleTables(log));
   return {
     name: 'ipvs',
@@ -48,7 +48,7 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
       const iptables = clientOf(clients, family);
       const client = new NetlinkIpvsClient(family, channels);
       const { masqueradeBit, scheduler, excludeCIDRs } = toSettings(config, nodeName);
-      const proxier = new IpvsProxier({
+      const sync = new IpvsSync({
         iptables,
         client,
         masqueradeBit,
@@ -59,19 +59,19 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
         onDrainFailure: (error) =>
           log.error('Cannot check draining endpoints', { ipFamily: family, err: error }),
       });
-      opened.set(family, proxier);
+      opened.set(family, sync);
       watch.subscribe({
         family,
-        isBound: (ip) => proxier.isBound(ip),
+        isBound: (ip) => sync.isBound(ip),
         onDevice: (object) => {
-          proxier.requestFull();
+          sync.requestFull();
           if (object === undefined) events.request('notifications of the kernel were lost');
           else events.foreignChange({ objects: [object] });
         },
         onNodeAddresses: () => events.request(NODE_ADDRESSES),
       });
       return {
-        writer: proxier,
+        writer: sync,
         // Neither IPVS nor ipset notifies of changes.
         verification: { fullSyncEvery: 'syncPeriod' },
         kernel: new IpvsReader({
@@ -106,10 +106,11 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
   };
 }
 
-/** What the iptables mode watches; this mode has no use for it. */
+/** What the iptables mode watches; this mode has no use for it. Each deletion starts a program. */
 async function removeCanary(client: IptablesClient, log: Log): Promise<void> {
   try {
-    for (const table of ['mangle', 'nat', 'filter'] as const) await client.deleteChain(table, CHAINS.canary);
+    if (!(await client.deleteChain('mangle', CHAINS.canary))) return;
+    for (const table of ['nat', 'filter'] as const) await client.deleteChain(table, CHAINS.canary);
   } catch (error) {
     log.warn('Cannot remove a chain that the iptables mode left', { chain: CHAINS.canary, err: error });
   }

@@ -58,6 +58,11 @@ const sets = [
   'KUBE-6-NODE-PORT-SCTP-HASH hash:ip,port',
   'KUBE-6-NODE-PORT-TCP bitmap:port 30507',
   'KUBE-6-NODE-PORT-UDP bitmap:port',
+  // Those that kube-proxy has not.
+  ...['KUBE-', 'KUBE-6-'].flatMap((name) => [
+    `${name}NO-LOCAL hash:ip,port`,
+    `${name}NO-LOCAL-OUTSIDE hash:ip,port`,
+  ]),
 ].sort();
 
 const addresses = [

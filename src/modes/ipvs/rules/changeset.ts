@@ -4,143 +4,143 @@
  * a set's entry last, because by it a restarted process knows that a virtual server is ours.
  */
 import type { Family, Ip } from '../../../model/ip.ts';
-import { type Destination, type ServerKey, serverKey, type VirtualServer } from './compile.ts';
 import type { DestinationEdit, DestinationState, IpvsEdit, ServerAttributes } from './client.ts';
-import type { DesiredChanges } from './desiredState.ts';
-import { type SetEntry, type SetId, setName } from './sets.ts';
+import { type Destination, type ServerKey, serverKey, type VirtualServer } from './compile.ts';
+import { SET_IDS, type SetEntry, type SetId, setName } from './sets.ts';
 
-interface Drained {
+/** A virtual server as the kernel has it, or as it was last written. */
+export interface ExistingServer {
+  readonly attributes: ServerAttributes;
+  readonly destinations: readonly (Destination & Pick<DestinationState, 'weight'>)[];
+}
+
+export interface ServerDestination {
   readonly server: ServerKey;
   readonly destination: Destination;
 }
 
 export class Changeset {
   readonly #family: Family;
-  readonly #draining: Pick<DrainingList, 'has'>;
-  readonly prepare: IpvsEdit[] = [];
-  readonly #finish: IpvsEdit[] = [];
-  binds: Ip[] = [];
-  readonly unbinds: Ip[] = [];
-  readonly deletedServers: ServerKey[] = [];
-  /** Entries to delete when everything else is done. */
-  readonly leaving = new Map<SetId, SetEntry[]>();
-  readonly drained: Drained[] = [];
-  readonly revived: Drained[] = [];
+  /** Sets and the device, where they are missing. */
+  readonly made: IpvsEdit[] = [];
+  readonly #added = new Map<SetId, SetEntry[]>();
+  readonly #servers: IpvsEdit[] = [];
+  #binds: IpvsEdit[] = [];
+  readonly #dismissed: IpvsEdit[] = [];
+  readonly #unbinds: IpvsEdit[] = [];
+  readonly #deletedServers: IpvsEdit[] = [];
+  readonly #removed = new Map<SetId, SetEntry[]>();
+  /** Endpoints that are to get nothing new, and go when their connections have ended. */
+  readonly drained: ServerDestination[] = [];
+  /** Drained endpoints that are wanted again. */
+  readonly revived: ServerDestination[] = [];
 
-  constructor(family: Family, draining: Pick<DrainingList, 'has'>) {
+  constructor(family: Family) {
     this.#family = family;
-    this.#draining = draining;
+  }
+
+  entry(set: SetId, before: SetEntry | undefined, after: SetEntry | undefined): void {
+    if (after && !before) push(this.#added, set, after);
+    else if (before && !after) push(this.#removed, set, before);
+  }
+
+  /** On the device. */
+  address(ip: Ip, isThere: boolean, isWanted: boolean): void {
+    if (isWanted && !isThere) this.#binds.push({ kind: 'bind', ip });
+    else if (isThere && !isWanted) this.#unbinds.push({ kind: 'unbind', ip });
+  }
+
+  server(before: ExistingServer | undefined, after: VirtualServer | undefined): void {
+    if (before && after) {
+      this.attributes(before.attributes, after);
+      this.destinations(after, before.destinations);
+    } else if (before) this.deleteServer(before.attributes);
+    else if (after) {
+      this.#servers.push({ kind: 'newServer', server: attributesOf(after) });
+      this.destinations(after, []);
+    }
+  }
+
+  deleteServer(server: ServerAttributes): void {
+    this.#deletedServers.push({ kind: 'deleteServer', server });
+  }
+
+  attributes(was: ServerAttributes, server: VirtualServer): void {
+    if (!hasAttributes(was, server))
+      this.#servers.push({ kind: 'setServer', server: attributesOf(server), was });
+  }
+
+  destinations(virtualServer: VirtualServer, existing: ExistingServer['destinations']): void {
+    const server = keyOf(virtualServer); // one for all of them: a start has a hundred thousand
+    const weights = new Map(existing.map(({ key, weight }) => [key, weight]));
+    for (const destination of virtualServer.destinations) {
+      const was = weights.get(destination.key);
+      weights.delete(destination.key);
+      if (was === 1) continue;
+      if (was !== undefined) this.revived.push({ server, destination });
+      const kind = was === undefined ? 'newDestination' : 'setDestination';
+      this.#servers.push({ kind, server, destination, weight: 1, was });
+    }
+    if (weights.size === 0) return;
+    for (const destination of existing)
+      if (weights.has(destination.key)) this.#dismiss(server, destination, destination.weight);
+  }
+
+  /** Datagrams have no end that could be waited for. */
+  #dismiss(server: ServerKey, destination: Destination, was: number): void {
+    if (server.protocol !== 'TCP') {
+      this.#dismissed.push({ kind: 'deleteDestination', server, destination, was });
+      return;
+    }
+    if (was !== 0) this.#dismissed.push({ kind: 'setDestination', server, destination, weight: 0, was });
+    this.drained.push({ server, destination });
   }
 
   get edits(): readonly IpvsEdit[] {
-    return [...this.prepare, ...this.last, ...this.entryDeletes];
+    return [...this.made, ...this.beforeRules, ...this.afterRules, ...this.entryDeletes];
   }
 
-  /** Everything that comes after the rules, but for entries of sets. */
-  get last(): readonly IpvsEdit[] {
-    return [
-      ...this.binds.map((ip): IpvsEdit => ({ kind: 'bind', ip })),
-      ...this.#finish,
-      ...this.unbinds.map((ip): IpvsEdit => ({ kind: 'unbind', ip })),
-      ...this.deletedServers.map((server): IpvsEdit => ({ kind: 'deleteServer', server })),
-    ];
-  }
-
-  get entryDeletes(): readonly IpvsEdit[] {
-    return [...this.leaving].flatMap(([id, entries]) => {
-      const set = setName(id, this.#family);
-      return entries.map((entry): IpvsEdit => ({ kind: 'deleteEntry', set, entry }));
-    });
-  }
-
-  /** An ordinary sync. */
-  addChanges({ added, removed, servers }: DesiredChanges): void {
-    for (const { set, entry } of added) {
-      this.addEntry(set, entry);
-      if (entry.type === 'hash:ip') this.binds.push(entry.ip);
-    }
-    for (const { previous, current } of servers) {
-      if (current && previous) this.#changeServer(previous, current);
-      else if (current) this.newServer(current);
-      else if (previous) this.deletedServers.push(previous);
-    }
-    for (const { set, entry } of removed) {
-      this.deleteEntry(set, entry);
-      if (entry.type === 'hash:ip') this.unbinds.push(entry.ip);
-    }
-  }
-
-  addEntry(set: SetId, entry: SetEntry): void {
-    this.prepare.push({ kind: 'addEntry', set: setName(set, this.#family), entry });
-  }
-
-  deleteEntry(set: SetId, entry: SetEntry): void {
-    const leaving = this.leaving.get(set);
-    if (leaving) leaving.push(entry);
-    else this.leaving.set(set, [entry]);
+  get beforeRules(): readonly IpvsEdit[] {
+    const sets = SET_IDS.toReversed();
+    return [...sets.flatMap((id) => this.#entryEdits('addEntry', id, this.#added)), ...this.#servers];
   }
 
   /** For when addresses must come before the rules. */
   takeBinds(): readonly IpvsEdit[] {
-    const ips = this.binds;
-    this.binds = [];
-    return ips.map((ip): IpvsEdit => ({ kind: 'bind', ip }));
+    return this.#binds.splice(0);
   }
 
-  newServer(server: VirtualServer): void {
-    this.prepare.push({ kind: 'newServer', server: attributesOf(server) });
-    const key = keyOf(server); // one for all of them: a start has a hundred thousand
-    for (const destination of server.destinations) this.#serve(key, destination, false);
+  /** All but the entries of sets. */
+  get afterRules(): readonly IpvsEdit[] {
+    return [...this.#binds, ...this.#dismissed, ...this.#unbinds, ...this.#deletedServers];
   }
 
-  setServer(server: VirtualServer): void {
-    this.prepare.push({ kind: 'setServer', server: attributesOf(server) });
+  get entryDeletes(): readonly IpvsEdit[] {
+    return SET_IDS.flatMap((id) => this.#entryEdits('deleteEntry', id, this.#removed));
   }
 
-  /** From what the kernel has, which may be what a former process left. */
-  matchDestinations(server: VirtualServer, existing: readonly DestinationState[]): void {
-    const there = new Map(existing.map((state) => [state.key, state]));
-    for (const destination of server.destinations) {
-      const state = there.get(destination.key);
-      there.delete(destination.key);
-      if (!state) this.#serve(keyOf(server), destination, false);
-      else if (state.weight !== 1) this.#serve(keyOf(server), destination, true);
-    }
-    for (const state of there.values()) this.#dismiss(server, state, state.weight === 0);
+  /** Entries that are deleted last. */
+  leaving(set: SetId): readonly SetEntry[] {
+    return this.#removed.get(set) ?? [];
   }
 
-  #changeServer(previous: VirtualServer, current: VirtualServer): void {
-    if (!sameAttributes(previous, current)) this.setServer(current);
-    if (previous.destinations === current.destinations) return;
-    const before = new Set(previous.destinations.map(({ key }) => key));
-    for (const destination of current.destinations) {
-      if (!before.delete(destination.key))
-        this.#serve(keyOf(current), destination, this.#draining.has(current, destination));
-    }
-    if (before.size === 0) return;
-    for (const destination of previous.destinations)
-      if (before.has(destination.key)) this.#dismiss(current, destination, false);
-  }
-
-  #serve(server: ServerKey, destination: Destination, isThere: boolean): void {
-    const kind = isThere ? 'setDestination' : 'newDestination';
-    if (isThere) this.revived.push({ server, destination });
-    this.prepare.push({ kind, server, destination, weight: 1 });
-  }
-
-  /** Datagrams have no end that could be waited for. */
-  #dismiss(server: ServerKey, destination: Destination, isDrained: boolean): void {
-    if (server.protocol !== 'TCP') {
-      this.#finish.push({ kind: 'deleteDestination', server: keyOf(server), destination });
-      return;
-    }
-    if (!isDrained)
-      this.#finish.push({ kind: 'setDestination', server: keyOf(server), destination, weight: 0 });
-    this.drained.push({ server: keyOf(server), destination });
+  #entryEdits(
+    kind: 'addEntry' | 'deleteEntry',
+    id: SetId,
+    entries: ReadonlyMap<SetId, readonly SetEntry[]>,
+  ): readonly IpvsEdit[] {
+    const set = setName(id, this.#family);
+    return (entries.get(id) ?? []).map((entry): IpvsEdit => ({ kind, set, entry }));
   }
 }
 
-export function sameAttributes(a: ServerAttributes, b: ServerAttributes): boolean {
+function push(lists: Map<SetId, SetEntry[]>, set: SetId, entry: SetEntry): void {
+  const list = lists.get(set);
+  if (list) list.push(entry);
+  else lists.set(set, [entry]);
+}
+
+function hasAttributes(a: ServerAttributes, b: ServerAttributes): boolean {
   return (
     a.scheduler === b.scheduler &&
     a.flags === b.flags &&
@@ -163,12 +163,8 @@ function attributesOf(server: VirtualServer): ServerAttributes {
  *
  * This process may die at any time: what is drained has weight 0 in the kernel, where the next one finds it.
  */
-interface Draining extends Drained {
-  readonly since: number;
-}
-
-export class DrainingList {
-  readonly #byServer = new Map<string, Map<string, Draining>>();
+export class GracefulTermination {
+  readonly #byServer = new Map<string, Map<string, ServerDestination & { readonly since: number }>>();
   readonly #limitMs: number;
 
   /** `limitMs`: after which a connection that is still open does not count; 0: it always does. */
@@ -181,45 +177,48 @@ export class DrainingList {
   }
 
   get servers(): readonly ServerKey[] {
-    return [...this.#byServer.values()].flatMap((list) => {
-      const [first] = list.values();
-      return first ? [first.server] : [];
-    });
+    return [...this.#byServer.values()]
+      .flatMap((list) => [...list.values()].slice(0, 1))
+      .map((one) => one.server);
   }
 
-  has(server: ServerKey, { key }: Destination): boolean {
-    return this.#byServer.get(serverKey(server))?.has(key) ?? false;
+  /** Those of a virtual server. */
+  of(server: ServerKey): readonly Destination[] {
+    return Array.from(this.#byServer.get(serverKey(server))?.values() ?? [], (one) => one.destination);
   }
 
-  add(server: ServerKey, destination: Destination, now: number): void {
+  add({ server, destination }: ServerDestination, now: number): void {
     const key = serverKey(server);
-    const list = this.#byServer.get(key) ?? new Map<string, Draining>();
+    const list = this.#byServer.get(key) ?? new Map();
     if (!list.has(destination.key)) list.set(destination.key, { server, destination, since: now });
     this.#byServer.set(key, list);
   }
 
   /** It is wanted again, or gone. */
-  remove(server: ServerKey, { key }: Destination): void {
+  remove({ server, destination }: ServerDestination): void {
     const list = this.#byServer.get(serverKey(server));
-    list?.delete(key);
+    list?.delete(destination.key);
     if (list?.size === 0) this.#byServer.delete(serverKey(server));
   }
 
-  /** With a server its endpoints go, whatever their connections. */
+  /** With a virtual server its endpoints go, whatever their connections. */
   removeServer(server: ServerKey): void {
     this.#byServer.delete(serverKey(server));
   }
 
-  /** Returns the edits that delete those of a server that have ended; what is gone, or wanted again, is dropped from the list. */
+  /** Returns the edits that delete those of a server that have ended. Forgets what is gone, or has weight again. */
   ended(server: ServerKey, states: readonly DestinationState[], now: number): readonly DestinationEdit[] {
     const edits: DestinationEdit[] = [];
-    for (const { destination, since } of this.#byServer.get(serverKey(server))?.values() ?? []) {
+    for (const one of this.#byServer.get(serverKey(server))?.values() ?? []) {
+      const { destination, since } = one;
       const state = states.find(({ key }) => key === destination.key);
+      if (state?.weight !== 0) {
+        this.remove(one);
+        continue;
+      }
       const isOverdue = this.#limitMs > 0 && now - since >= this.#limitMs;
-      const isDrained = state?.weight === 0;
-      if (isDrained && state.connections > 0 && !isOverdue) continue;
-      if (isDrained) edits.push({ kind: 'deleteDestination', server, destination });
-      else this.remove(server, destination);
+      if (state.connections === 0 || isOverdue)
+        edits.push({ kind: 'deleteDestination', server, destination, was: 0 });
     }
     return edits;
   }

@@ -6,28 +6,30 @@ import type { SetEntry, SetType } from './sets.ts';
 /** The dummy device that has every address of a service. */
 export const DEVICE = 'kube-ipvs0';
 
-export type ServerAttributes = Omit<VirtualServer, 'destinations' | 'rank' | 'silence' | 'servicePort'>;
+export type ServerAttributes = Omit<VirtualServer, 'destinations' | 'rank' | 'dropEntry' | 'servicePort'>;
 
+/** `was`: what there is now; the weight of an endpoint that is not there is `undefined`. */
 export type IpvsEdit =
   | { readonly kind: 'createSet'; readonly set: string; readonly type: SetType; readonly capacity: number }
   | { readonly kind: 'destroySet'; readonly set: string }
   | { readonly kind: 'swapSets'; readonly set: string; readonly other: string }
   | { readonly kind: 'addEntry' | 'deleteEntry'; readonly set: string; readonly entry: SetEntry }
-  | { readonly kind: 'newServer' | 'setServer'; readonly server: ServerAttributes }
-  | { readonly kind: 'deleteServer'; readonly server: ServerKey }
+  | { readonly kind: 'newServer' | 'deleteServer'; readonly server: ServerAttributes }
+  | { readonly kind: 'setServer'; readonly server: ServerAttributes; readonly was: ServerAttributes }
   | DestinationEdit
   | { readonly kind: 'makeDevice' }
   | { readonly kind: 'dropDevice' }
   | { readonly kind: 'bind' | 'unbind'; readonly ip: Ip };
 
+interface DestinationAt {
+  readonly server: ServerKey;
+  readonly destination: Destination;
+  readonly was: number | undefined;
+}
+
 export type DestinationEdit =
-  | {
-      readonly kind: 'newDestination' | 'setDestination';
-      readonly server: ServerKey;
-      readonly destination: Destination;
-      readonly weight: number;
-    }
-  | { readonly kind: 'deleteDestination'; readonly server: ServerKey; readonly destination: Destination };
+  | (DestinationAt & { readonly kind: 'newDestination' | 'setDestination'; readonly weight: number })
+  | (DestinationAt & { readonly kind: 'deleteDestination' });
 
 export type EditOutcome =
   | { readonly state: 'done' | 'exists' | 'absent' }
@@ -68,7 +70,11 @@ export interface DestinationState extends Destination {
 }
 
 export interface IpvsClient {
-  read(): Promise<KernelState>;
+  /** `undefined`: there is none of that name. */
+  readSet(name: string): Promise<KernelIpset | undefined>;
+  readDevice(): Promise<KernelDevice>;
+  /** Everybody's. */
+  readServers(): Promise<readonly ServerAttributes[]>;
   /** Of each server; of one that is not there, none. */
   readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly DestinationState[])[]>;
   /** In order; one that is refused stops none of the others. */

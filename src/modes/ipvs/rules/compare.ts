@@ -1,22 +1,12 @@
 /** What a sync would change in sets, virtual servers and addresses, as differences between the kernel and the plan. */
-import type { Family } from '../../../model/ip.ts';
-import type { ServicePortId } from '../../../model/serviceTracker.ts';
-import type { ServicePortPlan } from '../../../plan/types.ts';
 import type { KernelDifference } from '../../kernelReader.ts';
-import { DEVICE, type DestinationState, type IpvsEdit, type ServerAttributes } from './client.ts';
-import { compileVirtualServers, serverKey, type VirtualServerOptions } from './compile.ts';
-import { editName, fragmentNames } from './refusals.ts';
+import { DEVICE, type IpvsEdit } from './client.ts';
+import { serverKey } from './compile.ts';
 import { entryKey } from './sets.ts';
 import { printDestinationLine, printServerLine } from './text.ts';
 
-/** Virtual servers that are there, with their real servers, by `serverKey`. */
-export type ExistingServers = ReadonlyMap<
-  string,
-  { readonly attributes: ServerAttributes; readonly destinations: readonly DestinationState[] }
->;
-
-/** `edits`: those that a sync would make. Whose they are, `ownersOf` finds. */
-export function differenceOf(edit: IpvsEdit, existing: ExistingServers): KernelDifference {
+/** `edit`: what a sync would write. Whose it is, `ownersOf` finds. */
+export function differenceOf(edit: IpvsEdit): KernelDifference {
   switch (edit.kind) {
     case 'createSet':
       return missing(`set ${edit.set}`, `create ${edit.set} ${edit.type}`);
@@ -36,33 +26,32 @@ export function differenceOf(edit: IpvsEdit, existing: ExistingServers): KernelD
     case 'unbind':
       return extra(`address ${edit.ip} on ${DEVICE}`, `address add ${edit.ip} dev ${DEVICE}`);
     default:
-      return serverDifference(edit, existing);
+      return serverDifference(edit);
   }
 }
 
 type ServerEdit = Extract<IpvsEdit, { server: unknown }>;
 
-function serverDifference(edit: ServerEdit, existing: ExistingServers): KernelDifference {
-  const key = serverKey(edit.server);
-  const there = existing.get(key);
-  const object = `virtual server ${key}`;
+function serverDifference(edit: ServerEdit): KernelDifference {
+  const object = `virtual server ${serverKey(edit.server)}`;
   switch (edit.kind) {
     case 'newServer':
       return missing(object, printServerLine(edit.server));
-    case 'setServer': {
-      const found = there ? `; in the kernel ${printServerLine(there.attributes)}` : '';
-      return { kind: 'different', object, text: `${printServerLine(edit.server)}${found}` };
-    }
+    case 'setServer':
+      return {
+        kind: 'different',
+        object,
+        text: `${printServerLine(edit.server)}; in the kernel ${printServerLine(edit.was)}`,
+      };
     case 'deleteServer':
-      return extra(object, there ? printServerLine(there.attributes) : key);
+      return extra(object, printServerLine(edit.server));
     case 'newDestination':
       return missing(
         `real server of ${object}`,
         printDestinationLine(edit.server, edit.destination.key, edit.weight),
       );
     default: {
-      const found = there?.destinations.find((each) => each.key === edit.destination.key)?.weight ?? 0;
-      const line = printDestinationLine(edit.server, edit.destination.key, found);
+      const line = printDestinationLine(edit.server, edit.destination.key, edit.was ?? 0);
       if (edit.kind === 'deleteDestination' || edit.weight === 0)
         return extra(`real server of ${object}`, line);
       return { kind: 'different', object: `real server of ${object}`, text: `${line}; planned is weight 1` };
@@ -76,22 +65,4 @@ function missing(object: string, text: string): KernelDifference {
 
 function extra(object: string, text: string): KernelDifference {
   return { kind: 'extra', object, text };
-}
-
-/** Which service port asks for what an edit is about, one service port at a time; by `editName`. */
-export function* ownersOf(
-  edits: readonly IpvsEdit[],
-  servicePorts: ReadonlyMap<ServicePortId, ServicePortPlan>,
-  options: VirtualServerOptions,
-): Generator<void, ReadonlyMap<string, ServicePortId>> {
-  const wanted = new Set(edits.map(editName));
-  const owners = new Map<string, ServicePortId>();
-  if (wanted.size === 0) return owners;
-  const family: Family = options.family;
-  for (const [id, port] of servicePorts) {
-    for (const name of fragmentNames(compileVirtualServers(port, options), family))
-      if (wanted.has(name) && !owners.has(name)) owners.set(name, id);
-    yield;
-  }
-  return owners;
 }

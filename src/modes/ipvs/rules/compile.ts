@@ -110,7 +110,7 @@ class Builder implements IpvsFragment {
       destinations: this.#destinations(routes),
       rank,
       servicePort: this.#port.name,
-      ...silenceOf(routes, { type: 'hash:ip,port', ip, protocol, port }),
+      ...dropEntryOf(routes, { type: 'hash:ip,port', ip, protocol, port }),
     });
   }
 
@@ -141,10 +141,10 @@ function setsOf({ kind }: Frontend, { preservesClientIP }: ServicePortPlan): rea
   }
 }
 
-function silenceOf({ outside, pod, node }: Routes, entry: SetEntry): Pick<VirtualServer, 'silence'> {
+function dropEntryOf({ outside, pod, node }: Routes, entry: SetEntry): Pick<VirtualServer, 'dropEntry'> {
   if (outside.verdict !== 'drop') return {};
   const isForAll = pod.verdict === 'drop' && node.verdict === 'drop';
-  return { silence: { set: isForAll ? 'noLocal' : 'noLocalOutside', entry } };
+  return { dropEntry: { set: isForAll ? 'noLocal' : 'noLocalOutside', entry } };
 }
 
 /** The kernel's sets refuse a network of no bits, so "everybody" is written in two halves. */
@@ -176,8 +176,8 @@ export interface VirtualServer extends ServerKey {
   readonly rank: 'address' | 'nodePort';
   /** Of which service port: `namespace/name:port`. */
   readonly servicePort: string;
-  /** By which rules drop what the policy keeps from endpoints elsewhere; there while this server is. */
-  readonly silence?: Member;
+  /** By it rules drop what the policy keeps from endpoints elsewhere; there while this server is. */
+  readonly dropEntry?: Member;
 }
 
 export interface Destination {
@@ -197,8 +197,6 @@ export interface IpvsFragment {
   readonly members: readonly Member[];
   readonly servers: readonly VirtualServer[];
 }
-
-export const NO_SERVERS: IpvsFragment = { members: [], servers: [] };
 
 /** `TCP 10.96.0.1:443` */
 export function serverKey({ protocol, ip, port }: ServerKey): string {

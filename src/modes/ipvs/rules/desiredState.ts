@@ -1,44 +1,46 @@
 /**
  * What the kernel should have, and how many ask for it: an endpoint or an address may belong to several service ports,
- * and goes with the last of them.
- *
- * Between two `takeChanges` it records what it was asked to change, so that a sync costs what changed and no more.
+ * and goes with the last of them. What changed since it was last handed over is noted, so that a sync costs no more than that.
  */
 import type { Ip } from '../../../model/ip.ts';
-import { type IpvsFragment, type Member, serverKey, type VirtualServer } from './compile.ts';
+import type { Changeset } from './changeset.ts';
+import {
+  type Destination,
+  type IpvsFragment,
+  type Member,
+  serverKey,
+  type VirtualServer,
+} from './compile.ts';
 import { entryKey, type SetEntry, type SetId } from './sets.ts';
 
-interface Counted<T> {
-  readonly value: T;
+interface Counted {
+  readonly entry: SetEntry;
   readonly count: number;
 }
 
-interface ServerChange {
-  readonly previous: VirtualServer | undefined;
-  readonly current: VirtualServer | undefined;
-}
-
-export interface DesiredChanges {
-  readonly added: readonly Member[];
-  readonly removed: readonly Member[];
-  readonly servers: readonly ServerChange[];
-}
-
 export class DesiredState {
-  readonly #members = new Map<SetId, Map<string, Counted<SetEntry>>>();
+  readonly #members = new Map<SetId, Map<string, Counted>>();
+  /** Those of one address and port; the first counts. */
   readonly #servers = new Map<string, readonly VirtualServer[]>();
   /** What was there when it was first touched. */
   readonly #touchedMembers = new Map<SetId, Map<string, SetEntry | undefined>>();
   readonly #touchedServers = new Map<string, VirtualServer | undefined>();
 
   add({ members, servers }: IpvsFragment): void {
-    for (const member of members) this.#countMember(member, 1);
-    for (const server of servers) this.#addServer(server);
+    for (const member of members) this.#count(member, 1);
+    for (const server of servers)
+      this.#setServers(server, (others) =>
+        others.length === 0 ? [server] : [...others, server].sort(byRank),
+      );
   }
 
   remove({ members, servers }: IpvsFragment): void {
-    for (const member of members) this.#countMember(member, -1);
-    for (const server of servers) this.#removeServer(server);
+    for (const member of members) this.#count(member, -1);
+    for (const server of servers)
+      this.#setServers(server, (all) => {
+        const index = all.findIndex(({ rank }) => rank === server.rank);
+        return all.filter((_, at) => at !== index);
+      });
   }
 
   has(set: SetId, key: string): boolean {
@@ -50,7 +52,7 @@ export class DesiredState {
   }
 
   *entriesOf(set: SetId): Generator<readonly [key: string, entry: SetEntry]> {
-    for (const [key, { value }] of this.#members.get(set) ?? []) yield [key, value];
+    for (const [key, { entry }] of this.#members.get(set) ?? []) yield [key, entry];
   }
 
   /** Whether the device has to have it. */
@@ -70,73 +72,64 @@ export class DesiredState {
     for (const [key, [first]] of this.#servers) if (first) yield [key, first];
   }
 
-  /** What has changed since the last time this was asked. */
-  takeChanges(): DesiredChanges {
-    const added: Member[] = [];
-    const removed: Member[] = [];
-    for (const [set, touched] of this.#touchedMembers) {
+  /** Adds what has changed since the last time. `drained`: endpoints of a virtual server that have weight 0. */
+  takeChanges(changes: Changeset, drained: (server: VirtualServer) => readonly Destination[]): void {
+    for (const [set, touched] of this.#touchedMembers)
       for (const [key, before] of touched) {
-        const now = this.#members.get(set)?.get(key)?.value;
-        if (now && !before) added.push({ set, entry: now });
-        if (before && !now) removed.push({ set, entry: before });
+        const after = this.#members.get(set)?.get(key)?.entry;
+        changes.entry(set, before, after);
+        const { type, ...entry } = after ?? before ?? {};
+        if (type === 'hash:ip' && 'ip' in entry) changes.address(entry.ip, !!before, !!after);
       }
+    for (const [key, before] of this.#touchedServers) {
+      const after = this.server(key);
+      if (before === after) continue;
+      if (before && before.destinations === after?.destinations) changes.attributes(before, after);
+      else changes.server(before && asWritten(before, drained(before)), after);
     }
-    const servers: ServerChange[] = [];
-    for (const [key, previous] of this.#touchedServers) {
-      const current = this.server(key);
-      if (current !== previous) servers.push({ previous, current });
-    }
-    this.clearChanges();
-    return { added, removed, servers };
+    this.forgetChanges();
   }
 
-  clearChanges(): void {
+  /** The kernel is read instead. */
+  forgetChanges(): void {
     this.#touchedMembers.clear();
     this.#touchedServers.clear();
   }
 
-  #countMember({ set, entry }: Member, by: 1 | -1): void {
+  #count({ set, entry }: Member, by: 1 | -1): void {
     const members = inner(this.#members, set);
     const touched = inner(this.#touchedMembers, set);
     const key = entryKey(entry);
     const known = members.get(key);
-    if (!touched.has(key)) touched.set(key, known?.value);
+    if (!touched.has(key)) touched.set(key, known?.entry);
     const count = (known?.count ?? 0) + by;
-    if (count > 0) members.set(key, { value: known?.value ?? entry, count });
+    if (count > 0) members.set(key, { entry: known?.entry ?? entry, count });
     else members.delete(key);
   }
 
-  #addServer(server: VirtualServer): void {
-    const key = this.#touchServer(server);
-    const others = this.#servers.get(key) ?? [];
-    this.#setServers(key, others.length === 0 ? [server] : [...others, server].sort(byRank));
-  }
-
-  #removeServer(server: VirtualServer): void {
-    const key = this.#touchServer(server);
-    const known = this.#servers.get(key) ?? [];
-    const index = known.findIndex(({ rank }) => rank === server.rank);
-    this.#setServers(
-      key,
-      known.filter((_, at) => at !== index),
-    );
-  }
-
-  #setServers(key: string, servers: readonly VirtualServer[]): void {
+  #setServers(
+    server: VirtualServer,
+    change: (servers: readonly VirtualServer[]) => readonly VirtualServer[],
+  ): void {
+    const key = serverKey(server);
     const before = this.server(key);
+    if (!this.#touchedServers.has(key)) this.#touchedServers.set(key, before);
+    const servers = change(this.#servers.get(key) ?? []);
     if (servers.length > 0) this.#servers.set(key, servers);
     else this.#servers.delete(key);
     const after = this.server(key);
     if (before === after) return;
-    if (before?.silence) this.#countMember(before.silence, -1);
-    if (after?.silence) this.#countMember(after.silence, 1);
+    if (before?.dropEntry) this.#count(before.dropEntry, -1);
+    if (after?.dropEntry) this.#count(after.dropEntry, 1);
   }
+}
 
-  #touchServer(server: VirtualServer): string {
-    const key = serverKey(server);
-    if (!this.#touchedServers.has(key)) this.#touchedServers.set(key, this.server(key));
-    return key;
-  }
+function asWritten(server: VirtualServer, drained: readonly Destination[]) {
+  const served = server.destinations.map(({ ip, port, key }) => ({ ip, port, key, weight: 1 }));
+  return {
+    attributes: server,
+    destinations: [...served, ...drained.map((destination) => ({ ...destination, weight: 0 }))],
+  };
 }
 
 function byRank(a: VirtualServer, b: VirtualServer): number {

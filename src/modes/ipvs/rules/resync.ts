@@ -1,50 +1,113 @@
-/** From everything that the kernel has to what it should have: at a start, after a failure, and to verify. */
-import type { Family } from '../../../model/ip.ts';
+/**
+ * Compares what the kernel has with what it should have, one part after another: at a start, after a failure, and to find what
+ * other programs changed. Between two parts a sync may write a change first.
+ */
 import { JunctionError } from '../../../errors.ts';
-import { type ServerKey, serverKey } from './compile.ts';
-import type {
-  DestinationState,
-  IpvsEdit,
-  IpvsClient,
-  KernelDevice,
-  KernelIpset,
-  KernelState,
-  ServerAttributes,
+import type { Family } from '../../../model/ip.ts';
+import type { Changeset } from './changeset.ts';
+import {
+  DEVICE,
+  type IpvsClient,
+  type KernelDevice,
+  type KernelIpset,
+  type ServerAttributes,
 } from './client.ts';
+import { type ServerKey, serverKey } from './compile.ts';
 import type { DesiredState } from './desiredState.ts';
-import { capacityFor, create, entryKey, SET_IDS, type SetId, setName, IPSETS } from './sets.ts';
-import { sameAttributes, type Changeset } from './changeset.ts';
+import { capacityFor, createSet, entryKey, IPSETS, SET_IDS, type SetId, setName } from './sets.ts';
 
-/** Sets that have to be made, and how much room each has that is there. Step by step, as is `resyncServers`. */
-export function* resyncSets(
-  state: KernelState,
-  desired: DesiredState,
-  family: Family,
-  changeset: Changeset,
-): Generator<void, Map<SetId, number>> {
-  const capacities = new Map<SetId, number>();
+/** Reading more at a time would hold up everything else. */
+const SERVERS_PER_PART = 64;
+
+export interface ComparisonOptions {
+  readonly client: Omit<IpvsClient, 'apply'>;
+  readonly family: Family;
+  readonly desired: DesiredState;
+  /** The node's own: by these a virtual server of a node port is known. */
+  readonly nodeIps: ReadonlySet<string>;
+  /** A virtual server that nothing wants stays all the same. */
+  readonly isExcluded: (server: ServerKey) => boolean;
+  /** How many entries each set can have; filled in. */
+  readonly capacities?: Map<SetId, number>;
+}
+
+/** A part of the kernel as it was just read. Adds what has to change, step by step. */
+export type Comparison = (changes: Changeset) => Generator<void>;
+
+export async function* compareKernel(options: ComparisonOptions): AsyncGenerator<Comparison, void> {
+  const { client, family, desired, nodeIps, isExcluded, capacities } = options;
+  const device = await client.readDevice();
+  yield (changes) => compareDevice(device, desired, changes);
+  const sets = new Map<string, KernelIpset>();
   for (const id of SET_IDS) {
-    const set = setName(id, family);
-    const existing = state.sets.get(set);
-    const { type } = IPSETS[id];
-    if (existing && existing.type !== type) throw wrongType(set, existing.type, type);
-    if (existing) capacities.set(id, existing.capacity);
-    else {
-      const capacity = capacityFor(desired.sizeOf(id));
-      capacities.set(id, capacity);
-      changeset.prepare.push(create(id, family, capacity));
-    }
-    const entries = existing?.entries ?? new Map<string, never>();
-    for (const [key, entry] of desired.entriesOf(id)) {
-      if (!entries.has(key)) changeset.addEntry(id, entry);
-      yield;
-    }
-    for (const [key, entry] of entries) {
-      if (!desired.has(id, key)) changeset.deleteEntry(id, entry);
-      yield;
-    }
+    const name = setName(id, family);
+    const set = await client.readSet(name);
+    if (set) sets.set(name, set);
+    capacities?.set(id, set?.capacity ?? capacityFor(desired.sizeOf(id)));
+    yield (changes) => compareSet({ id, family, set }, desired, changes);
   }
-  return capacities;
+  const isKnown = (key: string): boolean => desired.server(key) !== undefined;
+  const bound = device.state === 'present' ? device.addresses : [];
+  const servers = ourServers(await client.readServers(), { family, sets, bound, nodeIps }, isKnown);
+  yield (changes) => compareServers(servers, desired, changes, isExcluded);
+  for (let from = 0; from < servers.length; from += SERVERS_PER_PART) {
+    const some = servers.slice(from, from + SERVERS_PER_PART);
+    const destinations = await client.readDestinations(some);
+    yield function* (changes) {
+      for (const [index, server] of some.entries()) {
+        const wanted = desired.server(serverKey(server));
+        if (wanted) changes.destinations(wanted, destinations[index] ?? []);
+        yield;
+      }
+    };
+  }
+}
+
+function* compareDevice(device: KernelDevice, desired: DesiredState, changes: Changeset): Generator<void> {
+  if (device.state === 'foreign')
+    throw new JunctionError(
+      'DEVICE_TAKEN',
+      `there is a link ${DEVICE} that is a ${device.type}, not a dummy`,
+      {
+        hint: `Find out who made it; when nobody needs it: ip link delete ${DEVICE}`,
+      },
+    );
+  const isUsable = device.state === 'present' && !device.broken;
+  if (!isUsable) {
+    if (device.state === 'present') changes.made.push({ kind: 'dropDevice' });
+    changes.made.push({ kind: 'makeDevice' });
+  }
+  const bound = new Set(isUsable ? device.addresses : []);
+  for (const ip of desired.boundIps()) {
+    changes.address(ip, bound.has(ip), true);
+    yield;
+  }
+  for (const ip of bound) changes.address(ip, true, desired.isBound(ip));
+}
+
+interface ReadSet {
+  readonly id: SetId;
+  readonly family: Family;
+  readonly set: KernelIpset | undefined;
+}
+
+function* compareSet(
+  { id, family, set }: ReadSet,
+  desired: DesiredState,
+  changes: Changeset,
+): Generator<void> {
+  const { type } = IPSETS[id];
+  if (set && set.type !== type) throw wrongType(setName(id, family), set.type, type);
+  if (!set) changes.made.push(createSet(id, family, capacityFor(desired.sizeOf(id))));
+  const entries = set?.entries;
+  for (const [key, entry] of desired.entriesOf(id)) {
+    changes.entry(id, entries?.get(key), entry);
+    yield;
+  }
+  for (const [key, entry] of entries ?? []) {
+    if (!desired.has(id, key)) changes.entry(id, entry, undefined);
+    yield;
+  }
 }
 
 function wrongType(set: string, found: string, wanted: string): JunctionError {
@@ -57,35 +120,58 @@ function wrongType(set: string, found: string, wanted: string): JunctionError {
   );
 }
 
-export function resyncDevice(device: KernelDevice, desired: DesiredState, changeset: Changeset): void {
-  if (device.state === 'foreign') {
-    throw new JunctionError(
-      'DEVICE_TAKEN',
-      `there is a link kube-ipvs0 that is a ${device.type}, not a dummy`,
-      {
-        hint: 'Find out who made it; when nobody needs it: ip link delete kube-ipvs0',
-      },
-    );
+/** All but their endpoints, which are read apart. */
+function* compareServers(
+  existing: readonly ServerAttributes[],
+  desired: DesiredState,
+  changes: Changeset,
+  isExcluded: (server: ServerKey) => boolean,
+): Generator<void> {
+  const there = new Set<string>();
+  for (const server of existing) {
+    const key = serverKey(server);
+    const wanted = desired.server(key);
+    there.add(key);
+    if (wanted) changes.attributes(server, wanted);
+    else if (!isExcluded(server)) changes.deleteServer(server);
+    yield;
   }
-  if (device.state === 'absent' || device.broken) {
-    if (device.state === 'present') changeset.prepare.push({ kind: 'dropDevice' });
-    changeset.prepare.push({ kind: 'makeDevice' });
-    for (const ip of desired.boundIps()) changeset.binds.push(ip);
-    return;
+  for (const [key, server] of desired.servers()) {
+    if (!there.has(key)) changes.server(undefined, server);
+    yield;
   }
-  const bound = new Set(device.addresses);
-  for (const ip of desired.boundIps()) if (!bound.has(ip)) changeset.binds.push(ip);
-  for (const ip of bound) if (!desired.isBound(ip)) changeset.unbinds.push(ip);
 }
 
-/** Servers in the kernel that are ours to change: wanted, made by this process, or named by our sets or device. */
-export function ourServers(
-  { device, sets, servers }: KernelState,
+interface Signs {
+  readonly family: Family;
+  /** By name. */
+  readonly sets: ReadonlyMap<string, KernelIpset>;
+  /** Addresses of our device. */
+  readonly bound: readonly string[];
+  readonly nodeIps: ReadonlySet<string>;
+}
+
+/** Those of our names, by name. */
+export async function readSets(
+  client: Pick<IpvsClient, 'readSet'>,
   family: Family,
-  nodeIps: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, KernelIpset>> {
+  const sets = new Map<string, KernelIpset>();
+  for (const id of SET_IDS) {
+    const name = setName(id, family);
+    const set = await client.readSet(name);
+    if (set) sets.set(name, set);
+  }
+  return sets;
+}
+
+/** Virtual servers that are ours to change: wanted, or named by our sets or device. */
+export function ourServers(
+  servers: readonly ServerAttributes[],
+  { family, sets, bound: addresses, nodeIps }: Signs,
   isKnown: (key: string) => boolean = () => false,
 ): readonly ServerAttributes[] {
-  const bound = new Set(device.state === 'present' ? device.addresses : []);
+  const bound = new Set(addresses);
   const entriesOf = (id: SetId): KernelIpset['entries'] | undefined => sets.get(setName(id, family))?.entries;
   const named = ADDRESS_SETS.map(entriesOf);
   const nodePorts = { TCP: entriesOf('nodePortTcp'), UDP: entriesOf('nodePortUdp'), SCTP: undefined };
@@ -106,100 +192,3 @@ const ADDRESS_SETS: readonly SetId[] = [
   'loadBalancer',
   'nodePortSctp',
 ];
-
-export function* resyncServers(
-  existing: readonly ServerAttributes[],
-  destinations: readonly (readonly DestinationState[])[],
-  desired: DesiredState,
-  changeset: Changeset,
-  isExcluded: (server: ServerKey) => boolean,
-): Generator<void, void> {
-  const there = new Set<string>();
-  for (const [index, server] of existing.entries()) {
-    const key = serverKey(server);
-    const wanted = desired.server(key);
-    if (wanted) {
-      there.add(key);
-      if (!sameAttributes(server, wanted)) changeset.setServer(wanted);
-      changeset.matchDestinations(wanted, destinations[index] ?? []);
-    } else if (!isExcluded(server)) changeset.deletedServers.push(server);
-    yield;
-  }
-  for (const [key, server] of desired.servers()) {
-    if (!there.has(key)) changeset.newServer(server);
-    yield;
-  }
-}
-
-/**
- * Leaving the IPVS mode: another mode forwards by now, and new connections no longer get to IPVS. A virtual server with
- * open connections stays until they end, and so does its address: IPVS forgets a connection with its virtual server, and
- * the connection's next packet would be a first one to the new rules, which choose another endpoint.
- *
- * What stays has weight 0, so that it answers nobody when its service is deleted meanwhile. All of it is in the kernel,
- * where a restarted process finds it.
- */
-interface RetireOptions {
-  readonly family: Family;
-  readonly nodeIps: ReadonlySet<string>;
-  /** Open connections have had their time. */
-  readonly isOverdue: boolean;
-}
-
-export interface Retired {
-  readonly servers: number;
-  readonly addresses: number;
-  /** Virtual servers that wait for connections to end. */
-  readonly keptServers: number;
-  readonly connections: number;
-  /** What the kernel refused. */
-  readonly failures: readonly string[];
-}
-
-export async function retireServers(client: IpvsClient, options: RetireOptions): Promise<Retired> {
-  const { family, nodeIps, isOverdue } = options;
-  const state = await client.read();
-  const servers = ourServers(state, family, nodeIps);
-  const destinations = await client.readDestinations(servers);
-  const edits: IpvsEdit[] = [];
-  const keptIps = new Set<string>();
-  let [keptServers, connections, addresses] = [0, 0, 0];
-  for (const [index, server] of servers.entries()) {
-    const states = destinations[index] ?? [];
-    const open = isOverdue ? 0 : openConnections(server, states);
-    if (open === 0) {
-      edits.push({ kind: 'deleteServer', server });
-      continue;
-    }
-    keptServers++;
-    connections += open;
-    keptIps.add(server.ip);
-    edits.push(...quiesce(server, states));
-  }
-  for (const ip of state.device.state === 'present' ? state.device.addresses : []) {
-    if (keptIps.has(ip)) continue;
-    addresses++;
-    edits.push({ kind: 'unbind', ip });
-  }
-  const outcomes = await client.apply(edits);
-  return {
-    servers: servers.length - keptServers,
-    addresses,
-    keptServers,
-    connections,
-    failures: outcomes.flatMap((outcome, index) =>
-      outcome.state === 'refused' ? [`${edits[index]?.kind ?? ''}: ${outcome.name}`] : [],
-    ),
-  };
-}
-
-/** Datagrams have no end that could be waited for; the next one goes by the new rules. */
-function openConnections({ protocol }: ServerKey, states: readonly DestinationState[]): number {
-  return protocol === 'UDP' ? 0 : states.reduce((sum, { connections }) => sum + connections, 0);
-}
-
-function quiesce(server: ServerKey, states: readonly DestinationState[]): readonly IpvsEdit[] {
-  return states
-    .filter(({ weight }) => weight !== 0)
-    .map((destination) => ({ kind: 'setDestination', server, destination, weight: 0 }));
-}

@@ -6,7 +6,6 @@ import { type Cidr, type Family, hostCidr, type Ip, parseCidr, parseIp } from '.
 import { PROTOCOLS } from '../../../model/objects.ts';
 import type { IpvsEdit } from './client.ts';
 import type { ServerKey } from './compile.ts';
-import type { DesiredState } from './desiredState.ts';
 
 export type SetEntry =
   | { readonly type: 'hash:ip'; readonly ip: Ip }
@@ -17,108 +16,98 @@ export type SetEntry =
 
 export type SetType = SetEntry['type'];
 
-interface SetInfo {
-  /** Of IPv4. */
-  readonly name: string;
-  readonly type: SetType;
-  /** Stands in the rules that match it. */
-  readonly comment: string;
+/** `name` is that of IPv4; `comment` stands in the rules that match the set. */
+function ipset(type: SetType, name: string, comment: string) {
+  return { type, name, comment };
 }
 
+/** Entries are deleted in this order and added in the reverse one: what refuses or drops packets comes last and goes first. */
 export const IPSETS = {
-  loopBack: {
-    name: 'KUBE-LOOP-BACK',
-    type: 'hash:ip,port,ip',
-    comment: 'Kubernetes endpoints dst ip:port, source ip for solving hairpin purpose',
-  },
-  clusterIP: {
-    name: 'KUBE-CLUSTER-IP',
-    type: 'hash:ip,port',
-    comment: 'Kubernetes service cluster ip + port for masquerade purpose',
-  },
-  externalIP: {
-    name: 'KUBE-EXTERNAL-IP',
-    type: 'hash:ip,port',
-    comment: 'Kubernetes service external ip + port for masquerade and filter purpose',
-  },
-  externalIPLocal: {
-    name: 'KUBE-EXTERNAL-IP-LOCAL',
-    type: 'hash:ip,port',
-    comment: 'Kubernetes service external ip + port with externalTrafficPolicy=local',
-  },
-  loadBalancer: {
-    name: 'KUBE-LOAD-BALANCER',
-    type: 'hash:ip,port',
-    comment: 'Kubernetes service lb portal',
-  },
-  loadBalancerFirewall: {
-    name: 'KUBE-LOAD-BALANCER-FW',
-    type: 'hash:ip,port',
-    comment: 'Kubernetes service load balancer ip + port for load balancer with sourceRange',
-  },
-  loadBalancerLocal: {
-    name: 'KUBE-LOAD-BALANCER-LOCAL',
-    type: 'hash:ip,port',
-    comment: 'Kubernetes service load balancer ip + port with externalTrafficPolicy=local',
-  },
-  loadBalancerSourceIP: {
-    name: 'KUBE-LOAD-BALANCER-SOURCE-IP',
-    type: 'hash:ip,port,ip',
-    comment: 'Kubernetes service load balancer ip + port + source IP for packet filter purpose',
-  },
-  loadBalancerSourceCidr: {
-    name: 'KUBE-LOAD-BALANCER-SOURCE-CIDR',
-    type: 'hash:ip,port,net',
-    comment: 'Kubernetes service load balancer ip + port + source cidr for packet filter purpose',
-  },
-  nodePortTcp: {
-    name: 'KUBE-NODE-PORT-TCP',
-    type: 'bitmap:port',
-    comment: 'Kubernetes nodeport TCP port for masquerade purpose',
-  },
-  nodePortLocalTcp: {
-    name: 'KUBE-NODE-PORT-LOCAL-TCP',
-    type: 'bitmap:port',
-    comment: 'Kubernetes nodeport TCP port with externalTrafficPolicy=local',
-  },
-  nodePortUdp: {
-    name: 'KUBE-NODE-PORT-UDP',
-    type: 'bitmap:port',
-    comment: 'Kubernetes nodeport UDP port for masquerade purpose',
-  },
-  nodePortLocalUdp: {
-    name: 'KUBE-NODE-PORT-LOCAL-UDP',
-    type: 'bitmap:port',
-    comment: 'Kubernetes nodeport UDP port with externalTrafficPolicy=local',
-  },
-  nodePortSctp: {
-    name: 'KUBE-NODE-PORT-SCTP-HASH',
-    type: 'hash:ip,port',
-    comment: "Kubernetes nodeport SCTP port for masquerade purpose with type 'hash ip:port'",
-  },
-  nodePortLocalSctp: {
-    name: 'KUBE-NODE-PORT-LOCAL-SCTP-HASH',
-    type: 'hash:ip,port',
-    comment: "Kubernetes nodeport SCTP port with externalTrafficPolicy=local with type 'hash ip:port'",
-  },
-  healthCheckNodePort: {
-    name: 'KUBE-HEALTH-CHECK-NODE-PORT',
-    type: 'bitmap:port',
-    comment: 'Kubernetes health check node port',
-  },
-  ipvsIPs: { name: 'KUBE-IPVS-IPS', type: 'hash:ip', comment: 'Addresses on the ipvs interface' },
+  ipvsIPs: ipset('hash:ip', 'KUBE-IPVS-IPS', 'Addresses on the ipvs interface'),
   /** kube-proxy has no such set: its IPVS mode sends to endpoints elsewhere what should not leave the node. */
-  noLocal: {
-    name: 'KUBE-NO-LOCAL',
-    type: 'hash:ip,port',
-    comment: 'Kubernetes service ip + port without local endpoints',
-  },
-  noLocalOutside: {
-    name: 'KUBE-NO-LOCAL-OUTSIDE',
-    type: 'hash:ip,port',
-    comment: 'Kubernetes service ip + port without local endpoints for clients outside',
-  },
-} as const satisfies Readonly<Record<string, SetInfo>>;
+  noLocal: ipset('hash:ip,port', 'KUBE-NO-LOCAL', 'Kubernetes service ip + port without local endpoints'),
+  noLocalOutside: ipset(
+    'hash:ip,port',
+    'KUBE-NO-LOCAL-OUTSIDE',
+    'Kubernetes service ip + port without local endpoints for clients outside',
+  ),
+  loadBalancer: ipset('hash:ip,port', 'KUBE-LOAD-BALANCER', 'Kubernetes service lb portal'),
+  loadBalancerFirewall: ipset(
+    'hash:ip,port',
+    'KUBE-LOAD-BALANCER-FW',
+    'Kubernetes service load balancer ip + port for load balancer with sourceRange',
+  ),
+  loadBalancerLocal: ipset(
+    'hash:ip,port',
+    'KUBE-LOAD-BALANCER-LOCAL',
+    'Kubernetes service load balancer ip + port with externalTrafficPolicy=local',
+  ),
+  loadBalancerSourceIP: ipset(
+    'hash:ip,port,ip',
+    'KUBE-LOAD-BALANCER-SOURCE-IP',
+    'Kubernetes service load balancer ip + port + source IP for packet filter purpose',
+  ),
+  loadBalancerSourceCidr: ipset(
+    'hash:ip,port,net',
+    'KUBE-LOAD-BALANCER-SOURCE-CIDR',
+    'Kubernetes service load balancer ip + port + source cidr for packet filter purpose',
+  ),
+  clusterIP: ipset(
+    'hash:ip,port',
+    'KUBE-CLUSTER-IP',
+    'Kubernetes service cluster ip + port for masquerade purpose',
+  ),
+  externalIP: ipset(
+    'hash:ip,port',
+    'KUBE-EXTERNAL-IP',
+    'Kubernetes service external ip + port for masquerade and filter purpose',
+  ),
+  externalIPLocal: ipset(
+    'hash:ip,port',
+    'KUBE-EXTERNAL-IP-LOCAL',
+    'Kubernetes service external ip + port with externalTrafficPolicy=local',
+  ),
+  nodePortTcp: ipset(
+    'bitmap:port',
+    'KUBE-NODE-PORT-TCP',
+    'Kubernetes nodeport TCP port for masquerade purpose',
+  ),
+  nodePortLocalTcp: ipset(
+    'bitmap:port',
+    'KUBE-NODE-PORT-LOCAL-TCP',
+    'Kubernetes nodeport TCP port with externalTrafficPolicy=local',
+  ),
+  nodePortUdp: ipset(
+    'bitmap:port',
+    'KUBE-NODE-PORT-UDP',
+    'Kubernetes nodeport UDP port for masquerade purpose',
+  ),
+  nodePortLocalUdp: ipset(
+    'bitmap:port',
+    'KUBE-NODE-PORT-LOCAL-UDP',
+    'Kubernetes nodeport UDP port with externalTrafficPolicy=local',
+  ),
+  nodePortSctp: ipset(
+    'hash:ip,port',
+    'KUBE-NODE-PORT-SCTP-HASH',
+    "Kubernetes nodeport SCTP port for masquerade purpose with type 'hash ip:port'",
+  ),
+  nodePortLocalSctp: ipset(
+    'hash:ip,port',
+    'KUBE-NODE-PORT-LOCAL-SCTP-HASH',
+    "Kubernetes nodeport SCTP port with externalTrafficPolicy=local with type 'hash ip:port'",
+  ),
+  healthCheckNodePort: ipset(
+    'bitmap:port',
+    'KUBE-HEALTH-CHECK-NODE-PORT',
+    'Kubernetes health check node port',
+  ),
+  loopBack: ipset(
+    'hash:ip,port,ip',
+    'KUBE-LOOP-BACK',
+    'Kubernetes endpoints dst ip:port, source ip for solving hairpin purpose',
+  ),
+};
 
 export type SetId = keyof typeof IPSETS;
 export const SET_IDS = Object.keys(IPSETS) as readonly SetId[];
@@ -191,40 +180,12 @@ function ipPortKey({ ip, protocol, port }: ServerKey): string {
 }
 
 /*
- * How many entries each set can have. The kernel fixes that when a set is made; one that has become too small is created
- * again in twice the size beside the old one, filled, and swapped with it while rules go on matching it.
+ * The kernel fixes how many entries a set can have when the set is made. One that has become too small is made again in twice
+ * the size beside the old one, filled, and swapped with it while rules go on matching it.
  */
-
-/** Entries that go last. */
-type Leaving = ReadonlyMap<SetId, readonly SetEntry[]>;
 
 /** Enough for most; as large as kube-proxy's, so that its sets can be taken over. */
 const USUAL_CAPACITY = 65_536;
-
-export class SetCapacities {
-  readonly #capacities: Map<SetId, number>;
-
-  constructor(capacities: Map<SetId, number> = new Map()) {
-    this.#capacities = capacities;
-  }
-
-  /** What has to be done so that every set can have all that the desired wants in it, beside what is to leave it. */
-  makeFor(desired: DesiredState, family: Family, leaving: Leaving): readonly IpvsEdit[] {
-    return SET_IDS.flatMap((id) => {
-      if (desired.sizeOf(id) === 0) return [];
-      const old = leaving.get(id) ?? [];
-      const size = desired.sizeOf(id) + old.length;
-      const capacity = this.#capacities.get(id);
-      if (IPSETS[id].type === 'bitmap:port') return [];
-      if (capacity !== undefined && size <= capacity) return [];
-      const enough = capacityFor(size, capacity);
-      this.#capacities.set(id, enough);
-      if (capacity === undefined) return [create(id, family, enough)];
-      const entries = [...desired.entriesOf(id)].map(([, entry]) => entry);
-      return grow(id, family, [...entries, ...old], enough);
-    });
-  }
-}
 
 export function capacityFor(size: number, capacity = USUAL_CAPACITY): number {
   let enough = Math.max(capacity, 1);
@@ -232,22 +193,23 @@ export function capacityFor(size: number, capacity = USUAL_CAPACITY): number {
   return enough;
 }
 
-export function create(id: SetId, family: Family, capacity: number): IpvsEdit {
+export function createSet(id: SetId, family: Family, capacity: number): IpvsEdit {
   return { kind: 'createSet', set: setName(id, family), type: IPSETS[id].type, capacity };
 }
 
-function grow(
+/** `entries`: all that it has to have. */
+export function growSet(
   id: SetId,
   family: Family,
   entries: readonly SetEntry[],
   capacity: number,
 ): readonly IpvsEdit[] {
   const set = growingName(family);
-  const edits: IpvsEdit[] = [
+  return [
     { kind: 'destroySet', set },
     { kind: 'createSet', set, type: IPSETS[id].type, capacity },
+    ...entries.map((entry): IpvsEdit => ({ kind: 'addEntry', set, entry })),
+    { kind: 'swapSets', set: setName(id, family), other: set },
+    { kind: 'destroySet', set },
   ];
-  for (const entry of entries) edits.push({ kind: 'addEntry', set, entry });
-  edits.push({ kind: 'swapSets', set: setName(id, family), other: set }, { kind: 'destroySet', set });
-  return edits;
 }

@@ -65,7 +65,7 @@ function compiled(
   return planOf(lines, family).flatMap((port) => {
     const { members, servers } = compileVirtualServers(port, common);
     const bySet = new Map<string, string[]>();
-    for (const { set, entry } of [...members, ...servers.flatMap(({ silence }) => silence ?? [])]) {
+    for (const { set, entry } of [...members, ...servers.flatMap(({ dropEntry }) => dropEntry ?? [])]) {
       const name = setName(set, family);
       bySet.set(name, [...(bySet.get(name) ?? []), entryKey(entry)]);
     }

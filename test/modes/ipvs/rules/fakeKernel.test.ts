@@ -24,8 +24,9 @@ const endpoint = (kind: 'newDestination' | 'setDestination'): IpvsEdit => ({
   server: SERVER,
   destination: DESTINATION,
   weight: 1,
+  was: undefined,
 });
-const REMOVED: IpvsEdit = { kind: 'deleteDestination', server: SERVER, destination: DESTINATION };
+const REMOVED: IpvsEdit = { kind: 'deleteDestination', server: SERVER, destination: DESTINATION, was: 1 };
 const NEW: IpvsEdit = { kind: 'newServer', server: attributes() };
 const bind: IpvsEdit = { kind: 'bind', ip: ip('10.96.0.1') };
 const unbind: IpvsEdit = { kind: 'unbind', ip: ip('10.96.0.1') };
@@ -75,8 +76,12 @@ const CASES: readonly (readonly [string, readonly IpvsEdit[], string])[] = [
   ],
   ['a server twice', [NEW, NEW], 'exists'],
   ['a server with a scheduler of no module', [{ kind: 'newServer', server: attributes('lblc') }], 'ENOENT'],
-  ['a server that is not there changes', [{ kind: 'setServer', server: attributes() }], 'absent'],
-  ['a server that is not there goes', [{ kind: 'deleteServer', server: SERVER }], 'absent'],
+  [
+    'a server that is not there changes',
+    [{ kind: 'setServer', server: attributes(), was: attributes('wrr') }],
+    'absent',
+  ],
+  ['a server that is not there goes', [{ kind: 'deleteServer', server: attributes() }], 'absent'],
   ['an endpoint of no server', [endpoint('newDestination')], 'absent'],
   ['an endpoint twice', [NEW, endpoint('newDestination'), endpoint('newDestination')], 'exists'],
   ['an endpoint that is not there changes', [NEW, endpoint('setDestination')], 'absent'],

@@ -10,11 +10,11 @@ import type {
   EditOutcome,
   IpvsClient,
   KernelDevice,
-  KernelState,
+  KernelIpset,
   ServerAttributes,
 } from '../../../../src/modes/ipvs/rules/client.ts';
 import type { Family } from '../../../../src/model/ip.ts';
-import { entryKey, SET_IDS, type SetEntry, setName } from '../../../../src/modes/ipvs/rules/sets.ts';
+import { entryKey, type SetEntry } from '../../../../src/modes/ipvs/rules/sets.ts';
 import { prefixOf } from '../../../../src/model/ip.ts';
 import type { FakeIptables } from '../../../scenarios/fakeIptables.ts';
 
@@ -66,20 +66,17 @@ export class FakeIpvsKernel implements IpvsClient {
     iptables.hasSet = (name) => this.sets.has(name);
   }
 
-  async read(): Promise<KernelState> {
-    const names = new Set(SET_IDS.map((id) => setName(id, this.family)));
-    return {
-      sets: new Map(
-        [...this.sets]
-          .filter(([name]) => names.has(name))
-          .map(([name, { type, capacity, entries }]) => [
-            name,
-            { type, capacity, entries: new Map(entries) },
-          ]),
-      ),
-      device: this.#deviceState(),
-      servers: [...this.servers.values()].map(({ attributes }) => attributes),
-    };
+  async readSet(name: string): Promise<KernelIpset | undefined> {
+    const set = this.sets.get(name);
+    return set && { type: set.type, capacity: set.capacity, entries: new Map(set.entries) };
+  }
+
+  async readDevice(): Promise<KernelDevice> {
+    return this.#deviceState();
+  }
+
+  async readServers(): Promise<readonly ServerAttributes[]> {
+    return [...this.servers.values()].map(({ attributes }) => attributes);
   }
 
   async readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly DestinationState[])[]> {

@@ -1,0 +1,200 @@
+/** What became of edits: done, refused and for what, or unexpected, because another program has been there. */
+import { JunctionError } from '../../../errors.ts';
+import type { Family } from '../../../model/ip.ts';
+import type { ServicePortId } from '../../../model/serviceTracker.ts';
+import type { ServicePortPlan } from '../../../plan/types.ts';
+import { DEVICE, type EditOutcome, type IpvsEdit } from './client.ts';
+import {
+  compileVirtualServers,
+  type Destination,
+  type IpvsFragment,
+  type ServerKey,
+  serverKey,
+  type VirtualServerOptions,
+} from './compile.ts';
+import { entryKey, type SetEntry, setName } from './sets.ts';
+
+/** Enough for a log line: `ipvsadm --clear` takes ten thousand. */
+const MAX_NAMED = 100;
+
+interface EditInfo {
+  readonly verb: 'create' | 'change' | 'delete';
+  /** The outcome when another program has been there. Deleting what is not there is no surprise; adding to it is. */
+  readonly unexpected?: 'exists' | 'absent';
+  /** It belongs to service ports. */
+  readonly isServices?: true;
+}
+
+const EDITS: Readonly<Record<IpvsEdit['kind'], EditInfo>> = {
+  createSet: { verb: 'create' },
+  destroySet: { verb: 'delete' },
+  swapSets: { verb: 'change', unexpected: 'absent' },
+  addEntry: { verb: 'create', unexpected: 'absent', isServices: true },
+  deleteEntry: { verb: 'delete' },
+  newServer: { verb: 'create', unexpected: 'exists', isServices: true },
+  setServer: { verb: 'change', unexpected: 'absent', isServices: true },
+  deleteServer: { verb: 'delete' },
+  newDestination: { verb: 'create', unexpected: 'absent', isServices: true },
+  setDestination: { verb: 'change', unexpected: 'absent', isServices: true },
+  deleteDestination: { verb: 'delete' },
+  makeDevice: { verb: 'create' },
+  dropDevice: { verb: 'delete' },
+  bind: { verb: 'create', isServices: true },
+  unbind: { verb: 'delete' },
+};
+
+export class Outcomes {
+  /** By `editName`; what belongs to no service port is in `#errors`. */
+  readonly refused = new Map<string, Error>();
+  readonly #errors: Error[] = [];
+  /** Sets, virtual servers and the device that are missing because the kernel refused them. */
+  readonly #missing = new Set<string>();
+  readonly #unexpected = new Set<string>();
+  #firstUnexpected: string | undefined;
+
+  /** Objects that another program has changed. */
+  get unexpected(): ReadonlySet<string> {
+    return this.#unexpected;
+  }
+
+  /** Something was refused that belongs to no service port. */
+  get hasErrors(): boolean {
+    return this.#errors.length > 0;
+  }
+
+  /** Returns what is still to be done because something was there already. */
+  add(edits: readonly IpvsEdit[], outcomes: readonly EditOutcome[]): readonly IpvsEdit[] {
+    const late: IpvsEdit[] = [];
+    for (const [index, outcome] of outcomes.entries()) {
+      const edit = edits[index];
+      if (!edit || outcome.state === 'done') continue;
+      if (outcome.state === 'refused') this.#refused(edit, outcome.name);
+      else if (outcome.state === 'exists' && edit.kind === 'newDestination')
+        late.push({ ...edit, kind: 'setDestination' });
+      else if (isUnexpected(edit, outcome.state) && !this.#missing.has(objectOf(edit)))
+        this.#note(objectOf(edit), `${EDITS[edit.kind].verb} ${editName(edit)}: ${outcome.state}`);
+    }
+    return late;
+  }
+
+  /** Adds what another write was refused. */
+  join(other: Outcomes): void {
+    for (const [name, error] of other.refused) this.refused.set(name, error);
+    for (const object of other.#missing) this.#missing.add(object);
+  }
+
+  /** Whether it is not as it should be because the kernel refuses it. */
+  explains(edit: IpvsEdit): boolean {
+    return this.refused.has(editName(edit)) || this.#missing.has(objectOf(edit));
+  }
+
+  throwErrors(): void {
+    const [error] = this.#errors;
+    if (error) throw error;
+  }
+
+  throwIfUnexpected(): void {
+    if (this.#firstUnexpected === undefined) return;
+    throw new JunctionError(
+      'IPVS_CHANGED',
+      `another program changes what Junction writes (${this.#firstUnexpected}); it will be tried again`,
+    );
+  }
+
+  #note(object: string, how: string): void {
+    this.#firstUnexpected ??= how;
+    if (this.#unexpected.size < MAX_NAMED) this.#unexpected.add(object);
+  }
+
+  #refused(edit: IpvsEdit, name: string): void {
+    if ('ip' in edit && name === 'ENODEV') {
+      // Where the device could not be made, that is what has to be said.
+      if (!this.#missing.has(LINK)) this.#note(LINK, `${LINK} is gone`);
+      return;
+    }
+    if (edit.kind === 'createSet' || edit.kind === 'newServer' || edit.kind === 'makeDevice')
+      this.#missing.add(objectOf(edit));
+    const { verb, isServices } = EDITS[edit.kind];
+    const error = new JunctionError(
+      'IPVS_REFUSED',
+      `${verb} ${editName(edit)}: ${name}`,
+      hintFor(edit, name),
+    );
+    if (isServices) this.refused.set(editName(edit), error);
+    else this.#errors.push(error);
+  }
+}
+
+function isUnexpected(edit: IpvsEdit, state: 'exists' | 'absent'): boolean {
+  const isDeletion = edit.kind === 'setDestination' && edit.weight === 0;
+  return EDITS[edit.kind].unexpected === state && !isDeletion;
+}
+
+/** Which service ports ask for each of these, by `editName`. */
+export function* ownersOf(
+  names: ReadonlySet<string>,
+  servicePorts: ReadonlyMap<ServicePortId, ServicePortPlan>,
+  options: VirtualServerOptions,
+): Generator<void, ReadonlyMap<string, readonly ServicePortId[]>> {
+  const owners = new Map<string, ServicePortId[]>();
+  if (names.size === 0) return owners;
+  for (const [id, port] of servicePorts) {
+    for (const name of fragmentNames(compileVirtualServers(port, options), options.family))
+      if (names.has(name)) owners.set(name, [...(owners.get(name) ?? []), id]);
+    yield;
+  }
+  return owners;
+}
+
+function* fragmentNames({ members, servers }: IpvsFragment, family: Family): Generator<string> {
+  for (const { set, entry } of [...members, ...servers.flatMap(({ dropEntry }) => dropEntry ?? [])]) {
+    yield entryName(setName(set, family), entry);
+    if (entry.type === 'hash:ip') yield addressName(entry.ip);
+  }
+  for (const server of servers) {
+    yield serverName(server);
+    for (const destination of server.destinations) yield destinationName(server, destination);
+  }
+}
+
+const LINK = `link ${DEVICE}`;
+const addressName = (ip: string): string => `address ${ip} on ${DEVICE}`;
+const entryName = (set: string, entry: SetEntry): string => `entry ${entryKey(entry)} of set ${set}`;
+const serverName = (server: ServerKey): string => `virtual server ${serverKey(server)}`;
+const destinationName = (server: ServerKey, { key }: Destination): string =>
+  `endpoint ${key} of ${serverName(server)}`;
+
+/** `endpoint 10.244.0.1:80 of virtual server TCP 10.96.0.1:80` */
+export function editName(edit: IpvsEdit): string {
+  if ('destination' in edit) return destinationName(edit.server, edit.destination);
+  return 'entry' in edit ? entryName(edit.set, edit.entry) : objectOf(edit);
+}
+
+/** `virtual server TCP 10.96.0.1:80`, `set KUBE-CLUSTER-IP`, `address 10.96.0.1 on kube-ipvs0` */
+function objectOf(edit: IpvsEdit): string {
+  if ('set' in edit) return `set ${edit.set}`;
+  if ('server' in edit) return serverName(edit.server);
+  return 'ip' in edit ? addressName(edit.ip) : LINK;
+}
+
+/** As many as a log line names. */
+export function objectsOf(edits: readonly IpvsEdit[]): ReadonlySet<string> {
+  const objects = new Set<string>();
+  for (const edit of edits) if (objects.size < MAX_NAMED) objects.add(objectOf(edit));
+  return objects;
+}
+
+function hintFor(edit: IpvsEdit, name: string): { readonly hint?: string } {
+  if (edit.kind === 'newServer' && name === 'ENOENT')
+    return {
+      hint: `The kernel has no scheduler ${edit.server.scheduler}: modprobe ip_vs_${edit.server.scheduler}`,
+    };
+  if (edit.kind === 'makeDevice' && name === 'EOPNOTSUPP')
+    return { hint: 'The kernel has no dummy devices: modprobe dummy' };
+  if (edit.kind === 'createSet' && name === 'IPSET_ERR_FIND_TYPE')
+    return {
+      hint: `The kernel has no sets of this type: modprobe ip_set_${edit.type.replaceAll(':', '_').replaceAll(',', '')}`,
+    };
+  if (name === 'IPSET_ERR_HASH_FULL') return { hint: 'The set is full; the next sync makes it larger.' };
+  return {};
+}
