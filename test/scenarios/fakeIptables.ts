@@ -32,7 +32,11 @@ export class FakeIptables {
   readonly runner: CommandRunner = ([program, ...args], options = {}) => {
     if (args[0] === '--version') return ended({ stdout: 'iptables v1.8.9 (nf_tables)\n' });
     if (program.endsWith('-save')) return ended({ stdout: this.save(valueAfter(args, '-t')) });
-    if (args.includes('-S')) return ended(this.#list(valueAfter(args, '-t'), chainAfter(args, '-S')));
+    if (args.includes('-S')) {
+      const listed = this.#list(valueAfter(args, '-t'), chainAfter(args, '-S'));
+      const stdout = listed.stdout?.replaceAll(/ -c \d+ \d+/g, '');
+      return ended(args.includes('-v') || stdout === undefined ? listed : { ...listed, stdout });
+    }
     if (program.endsWith('-restore')) return ended(this.#restore(options.stdin ?? ''));
     const verb = args.find((each) => /^-[CIADNXF]$/.test(each));
     if (verb === undefined) throw new Error(`nobody plays ${program} ${args.join(' ')}`);

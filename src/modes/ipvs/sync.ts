@@ -227,8 +227,14 @@ export class IpvsSync implements KernelWriter {
       return;
     }
     this.#comparison = undefined;
+    await this.#rewriteRules(round);
+  }
+
+  /** As kube-proxy: neither variant of iptables can say cheaply whether they are there. Counts what was missing, and no more. */
+  async #rewriteRules({ plan, report }: Round): Promise<void> {
     this.#rules.requestFull();
-    await this.#write({ ...round, ids: [] }, new Changeset(round.plan.family));
+    const rules = await this.#rules.sync(plan, [], this.#ruleOptions);
+    if (rules.repaired.length > 0 || rules.refused.size > 0) report.include(rules);
   }
 
   #compareKernel({ settings: { family } }: Round): AsyncGenerator<Comparison, void> {
