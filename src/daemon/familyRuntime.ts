@@ -240,8 +240,9 @@ export class FamilyRuntime {
     this.#unserved.report(changes);
     const areFlowsUnknown =
       this.#isFirst || this.#wereRulesGone || (report.kind === 'full' && report.objects > 0);
+    const hadNoRules = this.#wereRulesGone && this.#options.mode.name !== 'ipvs';
     this.#wereRulesGone = false;
-    const flows = this.#flows.clean(changes, plan, areFlowsUnknown).then((cleaned) => {
+    const flows = this.#flows.clean(changes, plan, areFlowsUnknown, hadNoRules).then((cleaned) => {
       if (!cleaned) return;
       const labels = { ip_family: this.family };
       metrics.conntrack_reconciler_sync_duration_seconds.observe(labels, cleaned.seconds);

@@ -1,5 +1,5 @@
 /**
- * The kernel's table of connections: reads the flows of datagram protocols, deletes one. Numbers from
+ * The kernel's table of connections: reads flows, deletes one. Numbers from
  * linux/netfilter/nfnetlink_conntrack.h.
  *
  * A table may hold hundreds of thousands of flows, so they are not read with an attribute table: the bytes are read in
@@ -47,20 +47,18 @@ const REQUEST = new AttributeTable('a request for flows', {
 
 const ABSENT: Change['expected'] = new Map([[constants.errno.ENOENT, 'absent']]);
 
-export type FlowProtocol = Exclude<TransportProtocol, 'TCP'>;
-
 /** By what a client dials: most flows are left out before they become objects. */
-export type FlowTest = (protocol: FlowProtocol, destinationPort: number) => boolean;
+export type FlowTest = (protocol: TransportProtocol, destinationPort: number) => boolean;
 
 /** What a dump is narrowed to inside the kernel. */
-export interface DumpFilter<P extends TransportProtocol = FlowProtocol> {
-  readonly protocol: P;
+export interface DumpFilter {
+  readonly protocol: TransportProtocol;
   readonly address?: Ip | undefined;
   readonly port?: number;
 }
 
 export interface KernelFlow {
-  readonly protocol: FlowProtocol;
+  readonly protocol: TransportProtocol;
   /** The destination of its first packet. */
   readonly destination: Ip;
   readonly destinationPort: number;
@@ -76,10 +74,7 @@ export interface KernelFlow {
 /**
  * Kernels before 5.8 ignore the filter and return every flow of the family: callers check each flow.
  */
-export function getFlows(
-  family: Family,
-  { protocol, address, port }: DumpFilter<TransportProtocol>,
-): NetlinkRequest {
+export function getFlows(family: Family, { protocol, address, port }: DumpFilter): NetlinkRequest {
   // For IPv6 the kernel compares the wrong way round, from 5.8 to 6.18: it leaves out the address that is asked for.
   const destination = address === undefined || family === 'IPv6' ? undefined : parseBytes(address);
   const originalFlags =
@@ -133,7 +128,7 @@ export function decodeFlow(payload: Uint8Array, isWanted: FlowTest = () => true)
   const original = need(all(CTA_TUPLE_ORIG), CTA_TUPLE_ORIG);
   const first = inside(view, original, CTA_TUPLE_PROTO);
   const protocol = protocolByte.word(view.getUint8(valueAt(view, inside(view, first, CTA_PROTO_NUM), 1)));
-  if (!protocol || protocol === 'TCP') return undefined;
+  if (!protocol) return undefined;
   const destinationPort = view.getUint16(valueAt(view, inside(view, first, CTA_PROTO_DST_PORT), 2));
   if (!isWanted(protocol, destinationPort)) return undefined;
   const reply = need(all(CTA_TUPLE_REPLY), CTA_TUPLE_REPLY);

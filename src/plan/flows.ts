@@ -12,10 +12,8 @@ import { frontendAt, type FrontendKey, frontendKey } from './claims.ts';
 import { answersNodePorts, isLocal } from './decide.ts';
 import type { Frontend, Plan, PlanChange, ServicePortPlan } from './types.ts';
 
-export type DatagramProtocol = Exclude<Protocol, 'TCP'>;
-
 export interface Flow {
-  readonly protocol: DatagramProtocol;
+  readonly protocol: Protocol;
   /** What the client dials. */
   readonly destination: Ip;
   readonly destinationPort: number;
@@ -26,7 +24,7 @@ export interface Flow {
 
 /** Flows to this address and port; to this port of any address where `address` is undefined. */
 export interface FlowQuestion {
-  readonly protocol: DatagramProtocol;
+  readonly protocol: Protocol;
   readonly address: Ip | undefined;
   readonly port: number;
 }
@@ -58,6 +56,21 @@ export function reviewAll(
   localIps: readonly Ip[],
 ): Generator<void, FlowReview> {
   return reviewChanges(allOf(changes, plan), plan, localIps);
+}
+
+/**
+ * Flows that began while rules were missing: nothing translated them, and the kernel asks rules about the first packet of a flow
+ * alone. A client of TCP would send its first packet again and again, for half a minute, into the same flow.
+ */
+export function* reviewUntranslated(plan: Plan, localIps: readonly Ip[]): Generator<void, FlowReview> {
+  const review = new Review(plan, localIps);
+  const questions = new Map<number, FlowQuestion>();
+  for (const { protocol, frontends } of plan.servicePorts.values()) {
+    if (protocol !== 'TCP') continue; // of the others every flow is reviewed
+    for (const { port } of frontends) questions.set(port, { protocol, address: undefined, port });
+    yield;
+  }
+  return { questions: [...questions.values()], isStale: (flow) => review.isUntranslated(flow) };
 }
 
 function* allOf(changes: Iterable<PlanChange>, plan: Plan): Generator<PlanChange> {
@@ -110,6 +123,17 @@ class Review implements FlowReview {
     // Nothing is served here any more. What was not rewritten was not ours.
     if (this.#before.has(byAddress)) return isRewritten(flow);
     return this.#isStaleAtNodePort(flow);
+  }
+
+  /** It was dialled at a service that has endpoints, and the service did not translate it. */
+  isUntranslated(flow: Flow): boolean {
+    if (isRewritten(flow)) return false;
+    const { protocol, destination, destinationPort } = flow;
+    const served =
+      this.#plan.find(destination, protocol, destinationPort) ??
+      (this.#answersAt(destination) ? this.#plan.find(undefined, protocol, destinationPort) : undefined);
+    if (!served || this.#serversOf(served.servicePort).size === 0) return false;
+    return !this.#mayAnswer(served.servicePort, flow);
   }
 
   #isStaleAtNodePort(flow: Flow): boolean {

@@ -52,7 +52,7 @@ export function nodeView(
     localDetector: localDetector(settings.detectLocal, node, family),
     masqueradeAll: settings.masqueradeAll,
     allowExternalIPs: settings.allowExternalIPs ?? true,
-    nodePorts: nodePortAddresses(settings, node !== undefined, nodeIp, family),
+    nodePorts: nodePortAddresses(settings, nodeIp, family),
     ...(settings.bindsAddresses === true && { reserved: reservedAddresses(servers, nodeIps, family) }),
   };
 }
@@ -86,16 +86,10 @@ function cidrDetector(cidrs: readonly Cidr[], family: Family): LocalTrafficDetec
   return cidr === undefined ? { kind: 'none' } : { kind: 'cidr', cidr };
 }
 
-/** With `primary` node ports never answer on loopback addresses, and nowhere before the Node is known. */
-function nodePortAddresses(
-  settings: ViewSettings,
-  isNodeKnown: boolean,
-  nodeIp: Ip,
-  family: Family,
-): NodePortAddresses {
+/** With `primary` node ports never answer on loopback addresses, also where no Node says which the primary address is. */
+function nodePortAddresses(settings: ViewSettings, nodeIp: Ip, family: Family): NodePortAddresses {
   const { nodePortAddresses: wanted } = settings;
-  if (wanted === 'primary' && isLoopback(nodeIp))
-    return { ranges: isNodeKnown ? 'all' : [], loopback: false };
+  if (wanted === 'primary' && isLoopback(nodeIp)) return { ranges: 'all', loopback: false };
   const configured =
     wanted === 'primary' ? [hostCidr(nodeIp)] : wanted.filter((cidr) => familyOf(cidr) === family);
   // A family without any CIDR answers everywhere, even where the other family is restricted.

@@ -1,12 +1,19 @@
 /**
- * Deletes datagram flows that are stale, after the rules for what is right are written.
+ * Deletes flows that are stale, after the rules for what is right are written: of datagrams, and those that began while rules were
+ * missing.
  *
  * Nothing here may stop a sync: a flow that stays is a lesser evil than rules that are not written.
  */
 import { messageOf } from '../errors.ts';
 import type { Log } from '../log/log.ts';
 import type { Family, Ip } from '../model/ip.ts';
-import { type FlowQuestion, type FlowReview, reviewAll, reviewChanges } from '../plan/flows.ts';
+import {
+  type FlowQuestion,
+  type FlowReview,
+  reviewAll,
+  reviewChanges,
+  reviewUntranslated,
+} from '../plan/flows.ts';
 import type { Plan, PlanChange } from '../plan/types.ts';
 import { TimeSlice, runSliced } from '../time/timeSlice.ts';
 import { systemClock } from '../time/systemClock.ts';
@@ -47,12 +54,13 @@ export class FlowCleaner {
 
   /**
    * To be called after these changes are in the kernel; `first`: whatever flows there are, this process has not seen
-   * them. Returns `undefined` where no flow can have become wrong, and never fails.
+   * them; `hadNoRules`: some may have begun while rules were missing. Returns `undefined` where no flow can have become wrong, and never fails.
    */
   async clean(
     changes: readonly PlanChange[],
     plan: Plan,
     first: boolean,
+    hadNoRules = false,
   ): Promise<(Counts & { readonly seconds: number }) | undefined> {
     const { localIps, log, family } = this.#options;
     const started = performance.now();
@@ -62,11 +70,15 @@ export class FlowCleaner {
       const timeSlice = new TimeSlice(systemClock);
       if (first) await timeSlice.turn();
       const review = await runSliced(look(changes, plan, localIps()), timeSlice, CHANGES_PER_LOOK);
-      if (review.questions.length === 0) return undefined;
+      const reviews = [review];
+      if (hadNoRules) reviews.unshift(await runSliced(reviewUntranslated(plan, localIps()), timeSlice));
+      if (reviews.every(({ questions }) => questions.length === 0)) return undefined;
       counts = { deleted: 0, examined: 0 };
       this.#owesAll = false;
-      const isAsked = portsOf(review.questions);
-      for (const dump of filtersFor(review.questions)) await this.#ask(dump, isAsked, review, counts);
+      for (const each of reviews) {
+        const isAsked = portsOf(each.questions);
+        for (const dump of filtersFor(each.questions)) await this.#ask(dump, isAsked, each, counts);
+      }
     } catch (error) {
       this.#owesAll = true;
       this.#warn(messageOf(error));
@@ -121,7 +133,7 @@ export class FlowCleaner {
 }
 
 function portsOf(questions: readonly FlowQuestion[]): FlowTest {
-  const ports = { UDP: new Set<number>(), SCTP: new Set<number>() };
+  const ports = { TCP: new Set<number>(), UDP: new Set<number>(), SCTP: new Set<number>() };
   for (const { protocol, port } of questions) ports[protocol].add(port);
   return (protocol, port) => ports[protocol].has(port);
 }

@@ -68,6 +68,10 @@ export class Daemon {
     await startedAndApplied(this.#program, this.socket);
   }
 
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#program?.signal(signal);
+  }
+
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> {
     const program = this.#program;
     if (!program) return null;
