@@ -9,7 +9,7 @@ import { localIps } from '../../system/interfaces.ts';
 import type { KernelDifference, KernelReader } from '../kernelReader.ts';
 import type { WalkResult } from '../kernelRules.ts';
 import { type ClientOptions, IptablesClient } from './client.ts';
-import { type IptablesDump, readDump } from './dump.ts';
+import { readIptablesDump, writeIptablesDump } from './dump.ts';
 import { outInterfaceNow } from '../outInterface.ts';
 import { isConntrackLiberal, type MachineSettings } from './proxier.ts';
 import { compileOptionsOf, type LayoutName, nodePortIpsOf } from './rules/fragment.ts';
@@ -44,18 +44,10 @@ export class IptablesReader implements KernelReader {
     return this.#tables.compare(plan, LAYOUTS[layout], compileOptionsOf(plan, { ...settings, nodePortIps }));
   }
 
-  async dump(): Promise<IptablesDump> {
+  async dump(): Promise<unknown> {
     const { client, layout, settings } = this.#options;
-    return {
-      kind: 'iptables',
-      version: 1,
-      family: client.family,
-      variant: client.variant,
-      layout,
-      settings,
-      addresses: this.#addresses(),
-      ...(await this.#tables.dump()),
-    };
+    const tables = await this.#tables.dump();
+    return writeIptablesDump(client.family, { layout, settings, addresses: this.#addresses(), ...tables });
   }
 
   #addresses(): readonly Ip[] {
@@ -97,7 +89,7 @@ export async function openIptablesReader(
 
 /** `dump`: of another machine, from a file that somebody sent. */
 export function iptablesReaderOfDump(family: Family, dump: unknown): KernelReader {
-  const read = readDump(family, dump);
+  const read = readIptablesDump(family, dump);
   const { layout, settings, addresses } = read;
   return new IptablesReader({
     ...dumpedTables(family, read),

@@ -116,11 +116,15 @@ export class TablesReader {
   ): Promise<readonly KernelDifference[]> {
     this.#timeSlice.begin();
     const wanted = await runSliced(plannedChains(layout, servicePorts, options), this.#timeSlice);
-    const state = await this.#readOwn(wanted);
-    const differences: KernelDifference[] = [];
+    const { state, incompatible } = await this.#readOwn(wanted);
+    const differences = incompatible.map(
+      (table): KernelDifference => ({ kind: 'different', object: `table ${table}`, text: INCOMPATIBLE }),
+    );
     this.#timeSlice.begin();
     for (const found of compareWithPlan(state, { layout, servicePorts, options })) {
-      differences.push(...found);
+      const isCompared = ({ object }: KernelDifference): boolean =>
+        !incompatible.some((table) => object.startsWith(`chain ${table} `));
+      differences.push(...found.filter(isCompared));
       if (differences.length >= MAX_DIFFERENCES) {
         const text = `${differences.length} differences, and perhaps more: the rest was not compared`;
         return [...differences, { kind: 'different', object: 'tables', text }];
@@ -131,20 +135,26 @@ export class TablesReader {
     return differences;
   }
 
-  async #readOwn(wanted: WantedChains): Promise<Tables> {
+  async #readOwn(
+    wanted: WantedChains,
+  ): Promise<{ readonly state: Tables; readonly incompatible: readonly string[] }> {
     const { names } = this.#tables();
-    const tables = new Map<string, ReadonlyMap<string, ParsedChain>>();
+    const state = new Map<string, ReadonlyMap<string, ParsedChain>>();
+    const incompatible: string[] = [];
     for (const table of TABLES) {
       if (!names.has(table)) continue;
       const reader = new SaveReader(wanted);
+      let start = '';
       await this.#options.client.readTable(table, async (text) => {
+        if (start.length < 1000) start += text;
         this.#timeSlice.begin();
         await runSliced(reader.take(text), this.#timeSlice);
       });
       const chains = reader.end().get(table);
-      if (chains) tables.set(table, chains);
+      if (chains) state.set(table, chains);
+      else if (isIncompatible(start)) incompatible.push(table);
     }
-    return tables;
+    return { state, incompatible };
   }
 
   async dump(): Promise<DumpedTables> {
@@ -187,12 +197,21 @@ export class TablesReader {
   }
 }
 
+const INCOMPATIBLE = 'it has rules of nft, so that iptables-save does not print it: it is not compared';
+
+/** "# Table `nat' is incompatible, use 'nft' tool." is all that iptables-save prints then, and it ends with 0. */
+function isIncompatible(save: string): boolean {
+  return save.startsWith('# Table ') && save.includes('is incompatible');
+}
+
 function notEvaluated({ family, name }: NftTable): string {
   return `not evaluated: the nf_tables table ${family} ${name}`;
 }
 
 /** To read a dump. */
 export function dumpedTables(family: Family, { bridges, notes, tables }: DumpedTables): TablesReaderOptions {
+  const incompatible = Object.keys(tables).filter((table) => isIncompatible(tables[table] ?? ''));
+  const own = incompatible.map((table) => `not evaluated: table ${table}, which has rules of nft`);
   return {
     client: {
       family,
@@ -203,6 +222,6 @@ export function dumpedTables(family: Family, { bridges, notes, tables }: DumpedT
     chains: chainsIn(tables),
     generation: () => undefined,
     bridges: () => new Set(bridges),
-    tables: () => ({ names: new Set(Object.keys(tables)), notes }),
+    tables: () => ({ names: new Set(Object.keys(tables)), notes: [...notes, ...own] }),
   };
 }

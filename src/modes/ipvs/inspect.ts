@@ -15,10 +15,10 @@ import { outInterfaceNow } from '../outInterface.ts';
 import type { KernelDifference, KernelReader } from '../kernelReader.ts';
 import type { WalkResult } from '../kernelRules.ts';
 import { NetlinkIpvsClient } from './client.ts';
-import { type DumpedServer, dumpedSets, type IpvsDump, type IpvsSettings, readIpvsDump } from './dump.ts';
+import { type DumpedServer, type IpvsSettings, readIpvsDump, writeIpvsDump } from './dump.ts';
 import { NetlinkLookups } from './lookups.ts';
 import { Changeset } from './rules/changeset.ts';
-import type { IpvsClient, KernelState } from './rules/client.ts';
+import type { IpvsClient } from './rules/client.ts';
 import { differenceOf } from './rules/compare.ts';
 import {
   compileVirtualServers,
@@ -117,31 +117,18 @@ export class IpvsReader implements KernelReader {
     }
   }
 
-  async dump(): Promise<IpvsDump> {
-    const { family, tables, client, settings, nodeIps } = this.#options;
+  async dump(): Promise<unknown> {
+    const { family, tables, client, lookups, settings, nodeIps } = this.#options;
     const sets = await readSets(client, family);
     const device = await client.readDevice();
     const servers = await client.readServers();
-    return {
-      kind: 'ipvs',
-      version: 1,
-      family,
-      settings,
-      nodeIps: nodeIps(),
-      rules: await tables.dump(),
-      sets: dumpedSets(sets),
-      device,
-      servers: await this.#dumpServers(servers),
-    };
-  }
-
-  async #dumpServers(servers: KernelState['servers']): Promise<readonly DumpedServer[]> {
-    const dumped: DumpedServer[] = [];
+    const dumped = new Map<string, DumpedServer>();
     for (const attributes of servers) {
-      const server = await this.#options.lookups.server(attributes);
-      if (server) dumped.push({ ...server, ...attributes });
+      const server = await lookups.server(attributes);
+      if (server) dumped.set(serverKey(attributes), { ...server, ...attributes });
     }
-    return dumped;
+    const rules = await tables.dump();
+    return writeIpvsDump(family, { settings, nodeIps: nodeIps(), rules, sets, device, servers: dumped });
   }
 
   #runSliced<T>(steps: Generator<void, T>): Promise<T> {

@@ -70,7 +70,7 @@ const ELEMENT = new AttributeTable('an element', {
 });
 export type SetElement = ValueOf<typeof ELEMENT>;
 
-const ELEMENTS = new AttributeTable('elements', {
+export const ELEMENTS = new AttributeTable('elements', {
   table: required(1, text),
   set: required(2, text),
   elements: withDefault(3, list(nested(ELEMENT)), []),

@@ -21,7 +21,7 @@ import {
 } from './message.ts';
 import { decodeSetComment } from './setSpec.ts';
 
-const NFT_TABLE_F_DORMANT = 0x1;
+export const NFT_TABLE_F_DORMANT = 0x1;
 export const NFT_TABLE_F_OWNER = 0x2;
 
 export const TABLE_ATTRIBUTES = new AttributeTable('a table', {
@@ -92,8 +92,6 @@ export interface KernelTable extends MessageOf<typeof TABLE_ATTRIBUTES> {
   /** Packets do not come to its chains. */
   readonly isDormant: boolean;
 }
-
-export const BASE_CHAIN_WORDS = { type: CHAIN_TYPES, hook: HOOKS.all, policy: POLICIES.all } as const;
 
 export interface BaseChain {
   /** `nat` sees the first packet of each connection only. */

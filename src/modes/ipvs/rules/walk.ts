@@ -28,8 +28,8 @@ export interface WalkedServer extends Pick<ServerAttributes, 'scheduler' | 'flag
 
 export interface WalkedDestination extends Destination {
   readonly weight: number;
-  readonly activeConnections?: number;
-  readonly inactiveConnections?: number;
+  readonly activeConnections?: number | undefined;
+  readonly inactiveConnections?: number | undefined;
   readonly packets?: number | undefined;
 }
 
