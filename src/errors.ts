@@ -142,6 +142,10 @@ export const ERRORS = {
       'Another program deleted the nftables table, or a part of it, while it was being written, several times in a row.',
     remedy: 'Junction keeps retrying. `junction_foreign_changes_total` names the program that does it.',
   },
+  NFTABLES_OWNED: {
+    meaning: 'Another process owns a table with one of our names: the kernel lets nobody else change it. Nothing was changed.',
+    remedy: 'Stop the process that the message names; Junction keeps retrying.',
+  },
   LOCAL_API_UNREACHABLE: {
     meaning: 'No running Junction answers at the unix socket that questions go to.',
     remedy:

@@ -1,6 +1,5 @@
 /** The way to the kernel, with a clock at each of its stations. */
-import type { BackstopClient } from '../../src/modes/nftables/rules/backstop.ts';
-import type { NftClient } from '../../src/modes/nftables/rules/table.ts';
+import type { NftTables } from '../../src/modes/nftables/rules/table.ts';
 import type { TransactionChannel } from '../../src/netlink/channel.ts';
 import type { NetlinkTransaction } from '../../src/netlink/nftables/transaction.ts';
 
@@ -19,8 +18,6 @@ const NOTHING: Spent = { encode: 0, kernel: 0, longest: 0, commits: 0, bytes: 0 
 export class Clock {
   #spent = NOTHING;
   #begun = 0;
-  /** Called when our own table is written, and the one behind it is next. */
-  onBackstop: () => void = () => {};
 
   /** What was spent since this was last asked. */
   take(): Spent {
@@ -30,32 +27,22 @@ export class Clock {
   }
 
   /** A client encodes at once, and then asks the channel. */
-  client(client: NftClient): NftClient {
+  tables(tables: NftTables): NftTables {
     return {
-      inspect: (wanted, only) => client.inspect(wanted, only),
-      commit: (transaction) => {
+      list: () => tables.list(),
+      commit: (parts) => {
         this.#begun = performance.now();
-        return client.commit(transaction);
+        return tables.commit(parts);
       },
-      affinityEntries: (...asked) => client.affinityEntries(...asked),
-      differing: (elements, sets) => client.differing(elements, sets),
-      lookUp: (elements, sets) => client.lookUp(elements, sets),
-      sizes: () => client.sizes(),
-      keyList: (set) => client.keyList(set),
-      others: (set, keys) => client.others(set, keys),
-    };
-  }
-
-  backstop(client: BackstopClient): BackstopClient {
-    return {
-      isThere: () => {
-        this.onBackstop();
-        return client.isThere();
-      },
-      inspect: (wanted, only) => client.inspect(wanted, only),
-      commit: (transaction) => {
-        this.#begun = performance.now();
-        return client.commit(transaction);
+      table: (name) => {
+        const client = tables.table(name);
+        return {
+          commit: (transaction) => {
+            this.#begun = performance.now();
+            return client.commit(transaction);
+          },
+          affinityEntries: (...asked) => client.affinityEntries(...asked),
+        };
       },
     };
   }

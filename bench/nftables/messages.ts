@@ -12,8 +12,8 @@ export interface OwnTask {
   readonly channel: 'thread' | 'direct';
   /** This process hears of every change of any table, as the daemon does. */
   readonly listens: boolean;
-  /** Whether everything is read back at the end. */
-  readonly verifies: boolean;
+  /** Whether the table is built again at the end. */
+  readonly rebuilds: boolean;
 }
 
 /** The same services as chains, through `nft -f`. */
@@ -58,8 +58,6 @@ export interface ColdTime {
   readonly wait: number;
   /** Until packets are forwarded. */
   readonly total: number;
-  /** The table behind ours, which comes after that. */
-  readonly backstop: number;
   /** Of all threads, and of the kernel on their behalf. */
   readonly cpu: number;
   /** From the last byte to the kernel's answer, summed up. Through the thread, other work goes on meanwhile. */
@@ -87,7 +85,7 @@ export interface OwnRun {
   readonly thousandMs: readonly number[];
   readonly thousandLongestCommitMs: number;
   /** Everything is read back and found as it should be. */
-  readonly verifyMs: number | undefined;
+  readonly rebuildMs: number | undefined;
   /** How often the listener missed something, and so would have everything read again. */
   readonly lost: number;
 }

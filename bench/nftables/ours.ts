@@ -1,9 +1,9 @@
 /** nftables mode in the namespace of this process: a cold start, and then one thing after another. */
 import { limitMemory } from '../../src/daemon/memory.ts';
-import { BACKSTOP_TABLE } from '../../src/modes/nftables/rules/names.ts';
-import { NetlinkNftClient } from '../../src/modes/nftables/client.ts';
-import { NftProxier } from '../../src/modes/nftables/proxier.ts';
-import { TableWatch } from '../../src/modes/nftables/watch.ts';
+import { NftMonitor } from '../../src/modes/nftables/monitor.ts';
+import { NftSync } from '../../src/modes/nftables/sync.ts';
+import { NetlinkNftTables } from '../../src/modes/nftables/tables.ts';
+import { dataplaneOf } from '../../src/modes/dataplane.ts';
 import { directChannel } from '../../src/netlink/channel.ts';
 import { NETLINK_NETFILTER, NetlinkSocket } from '../../src/netlink/socket.ts';
 import { NetlinkThread } from '../../src/netlink/thread.ts';
@@ -22,9 +22,8 @@ const GROWN = 21;
 export async function measureOurs(task: OwnTask): Promise<OwnRun> {
   limitMemory(); // as the daemon does
   const thread = await NetlinkThread.start();
-  const watch = task.listens ? await TableWatch.start(thread) : undefined;
   let lost = 0;
-  watch?.subscribe({ family: 'IPv4', onChange: () => lost++ });
+  const watch = task.listens ? await NftMonitor.start(thread, () => lost++) : undefined;
   try {
     return { ...(await new Measurement(task, thread).run()), lost };
   } finally {
@@ -44,12 +43,9 @@ export function nftProxy(
       ? thread.transactionChannel(NETLINK_NETFILTER)
       : directChannel(NetlinkSocket.open(NETLINK_NETFILTER));
   const timed = clock.channel(way);
-  const writer = new NftProxier({
-    client: clock.client(new NetlinkNftClient('IPv4', timed)),
-    backstop: clock.backstop(new NetlinkNftClient('IPv4', timed, BACKSTOP_TABLE)),
-    onBackstopFailure: ({ reason }) => {
-      throw new Error(reason);
-    },
+  const writer = new NftSync({
+    tables: clock.tables(new NetlinkNftTables('IPv4', timed)),
+    isProtected: true,
     masqueradeBit: 14,
     counters,
     nodeIps: () => [],
@@ -69,12 +65,12 @@ class Measurement {
   readonly #clock = new Clock();
   readonly #proxy: Proxier;
   readonly #isDirect: boolean;
-  readonly #verifies: boolean;
+  readonly #rebuilds: boolean;
 
   constructor(task: OwnTask, thread: NetlinkThread) {
     this.#sizes = task.sizes;
     this.#isDirect = task.channel === 'direct';
-    this.#verifies = task.verifies;
+    this.#rebuilds = task.rebuilds;
     this.#proxy = nftProxy(thread, task, this.#clock);
   }
 
@@ -107,8 +103,7 @@ class Measurement {
     this.#clock.take();
     const thousandMs = await this.#each(BURSTS, (number) => this.#timed(() => this.#burst(CHANGES + number)));
     const { longest: thousandLongestCommitMs } = this.#clock.take();
-    this.#proxy.writer.requestFull();
-    const verifyMs = this.#verifies ? await this.#timed(() => {}) : undefined;
+    const rebuildMs = this.#rebuilds ? await this.#rebuild() : undefined;
     return {
       cold,
       blockMs,
@@ -122,7 +117,7 @@ class Measurement {
       growMs,
       thousandMs,
       thousandLongestCommitMs,
-      verifyMs,
+      rebuildMs,
     };
   }
 
@@ -138,11 +133,8 @@ class Measurement {
       cpu: cpuMs() - cpuBefore,
       spent: this.#clock.take(),
     });
-    let forwarding: ReturnType<typeof sample> | undefined;
-    this.#clock.onBackstop = () => (forwarding ??= sample());
     await mustSync(this.#proxy);
-    const { total, active, cpu, spent } = forwarding ?? sample();
-    const backstop = performance.now() - started - total;
+    const { total, active, cpu, spent } = sample();
     this.#clock.take();
     const { encode, kernel, longest, commits, bytes } = spent;
     const plan = planned - started;
@@ -154,13 +146,18 @@ class Measurement {
       encode,
       wait: total - plan - busy,
       total,
-      backstop,
       cpu,
       commit: kernel,
       longestCommit: longest,
       commits,
       bytes,
     };
+  }
+
+  async #rebuild(): Promise<number> {
+    const started = performance.now();
+    await dataplaneOf(this.#proxy.writer).rewrite(this.#proxy.plan);
+    return performance.now() - started;
   }
 
   async #timed(event: () => void): Promise<number> {

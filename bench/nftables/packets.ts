@@ -68,7 +68,7 @@ function probe(
   };
 }
 
-/** Answers the thread to which the backstop belongs. */
+/** Answers the thread that owns the table. */
 async function writeFlat(
   sizes: PacketsTask['sizes'],
   counters: boolean,

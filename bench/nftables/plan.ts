@@ -61,7 +61,7 @@ export async function measureAll(options: Options): Promise<Results> {
 function arrange({ sizes, chainSizes, samples }: Options): Results {
   const ends = [sizes[0], sizes.at(-1)].flatMap((each) => each ?? []);
   return {
-    base: sizes.map((each) => series('as the daemon does it', { ...own(each), verifies: true })),
+    base: sizes.map((each) => series('as the daemon does it', { ...own(each), rebuilds: true })),
     variants: ends.flatMap((each) => [
       series('as the daemon does it', own(each)),
       series('with counters', { ...own(each), counters: true }),
@@ -83,7 +83,7 @@ function arrange({ sizes, chainSizes, samples }: Options): Results {
 }
 
 function own(sizes: Sizes): OwnTask {
-  return { kind: 'own', sizes, counters: false, channel: 'thread', listens: true, verifies: false };
+  return { kind: 'own', sizes, counters: false, channel: 'thread', listens: true, rebuilds: false };
 }
 
 function packets(sizes: Sizes, table: PacketsTask['table'], samples: number): Results['packets'][number] {

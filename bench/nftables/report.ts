@@ -38,7 +38,6 @@ function coldRows(base: readonly OwnSeries[]): readonly (readonly string[])[] {
     row('wait for the kernel', base, ms, ({ cold }) => cold.wait),
     row('everything', base, ms, ({ cold }) => cold.total, '3 s at 30,000 × 10'),
     row('its CPU time, on all threads', base, ms, ({ cold }) => cold.cpu),
-    row('the backstop, after that', base, ms, ({ cold }) => cold.backstop),
     row('messages', base, mebibytes, ({ cold }) => cold.bytes),
     row('commits', base, String, ({ cold }) => cold.commits),
     row('longest commit, as seen', base, ms, ({ cold }) => cold.longestCommit, 'about 50 ms'),
@@ -60,7 +59,7 @@ function laterRows(base: readonly OwnSeries[]): readonly (readonly string[])[] {
     later('a pool grows to a new size', ({ firstGrowMs }) => firstGrowMs),
     later('a pool grows from 3 to 4', ({ growMs }) => median(growMs)),
     later('1,000 changes at once (or all)', ({ thousandMs }) => median(thousandMs)),
-    later('everything read back', ({ verifyMs }) => verifyMs ?? Number.NaN),
+    later('a rebuilt table, swapped', ({ rebuildMs }) => rebuildMs ?? Number.NaN),
   ];
 }
 

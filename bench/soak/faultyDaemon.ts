@@ -4,7 +4,6 @@
  */
 import { constants } from 'node:os';
 import { IptablesClient } from '../../src/modes/iptables/client.ts';
-import { NetlinkNftClient } from '../../src/modes/nftables/client.ts';
 import { JobChannel } from '../../src/netlink/channel.ts';
 
 /** One in so many. */
@@ -33,9 +32,6 @@ const channel = JobChannel.prototype;
 const realChannel = Object.getOwnPropertyDescriptors(channel);
 const commit = given(realChannel.commit.value);
 const dumpAll = given(realChannel.dumpAll.value);
-
-const nftClient = NetlinkNftClient.prototype;
-const inspect = given(Object.getOwnPropertyDescriptors(nftClient).inspect.value);
 
 /** Of the programs of iptables. */
 const client = IptablesClient.prototype;
@@ -66,14 +62,6 @@ channel.dumpAll = async function (requests) {
     throw new Error('soak: the kernel cannot be read');
   }
   return dumpAll.call(this, requests);
-};
-
-nftClient.inspect = async function (wanted, only) {
-  if (happens(UNREADABLE)) {
-    tell('unreadable');
-    throw new Error('soak: the table cannot be read');
-  }
-  return inspect.call(this, wanted, only);
 };
 
 client.restore = async function (table, input, options) {

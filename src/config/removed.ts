@@ -56,6 +56,13 @@ export const REMOVED_SETTINGS: readonly RemovedSetting[] = [
     reason: 'a process leaves nothing for the next one any more',
   },
   {
+    flag: 'nftables-backstop',
+    isBoolean: true,
+    field: 'junction.nftablesBackstop',
+    since: '0.3',
+    reason: '--nftables-protection says what protects the table: auto, backstop or none',
+  },
+  {
     flag: 'at',
     since: '0.3',
     reason: 'the proxy keeps only its last changes; the answer is for the present',

@@ -5,7 +5,7 @@
  */
 import { isJunctionError } from '../errors.ts';
 import type { Family } from '../model/ip.ts';
-import { TABLE } from '../modes/nftables/rules/names.ts';
+import { isOurTable } from '../modes/nftables/rules/names.ts';
 import { programsOf, type Variant } from '../modes/iptables/variant.ts';
 import type { GroupFindings } from './group.ts';
 import type { DoctorMachine, NftBaseChain } from './machine.ts';
@@ -108,7 +108,7 @@ function checkPolicies(
         cure: `${programsOf(family, 'legacy').iptables} -P FORWARD ACCEPT`,
       })),
     ...nftChains
-      .filter(({ hook, policy, table }) => hook === 'forward' && policy === 'drop' && table !== TABLE)
+      .filter(({ hook, policy, table }) => hook === 'forward' && policy === 'drop' && !isOurTable(table))
       .map(({ family, table, name }) => ({
         place: `table ${family} ${table}, chain ${name}`,
         cure: `nft chain ${family} ${table} ${name} '{ policy accept; }'`,

@@ -14,7 +14,8 @@ export interface Dataplane {
   rewrite(plan: Plan): Promise<SyncReport>;
 }
 
-export function dataplaneOf(writer: KernelWriter): Dataplane {
+export function dataplaneOf(writer: KernelWriter | (KernelWriter & Dataplane)): Dataplane {
+  if ('rewrite' in writer) return writer;
   return {
     apply: (plan, ids) => writer.sync(plan, ids),
     rewrite: (plan) => {

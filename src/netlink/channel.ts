@@ -94,7 +94,8 @@ export class JobChannel implements TransactionChannel {
   }
 
   async request(request: NetlinkRequest): Promise<NetlinkReply> {
-    const [reply] = await this.#do('request', requestJob([request], this.#sequence));
+    const purpose = (request.flags & NLM_F_DUMP) === NLM_F_DUMP ? 'dump' : 'request';
+    const [reply] = await this.#do(purpose, requestJob([request], this.#sequence));
     if (!reply) throw malformedMessage('no answer');
     return reply;
   }

@@ -18,6 +18,8 @@ export interface SyncReport {
   readonly retryAfterMs: number | undefined;
   /** The mode has more to verify, and stopped because a change was waiting: the next sync follows at once. */
   readonly isUnfinished?: boolean;
+  /** What other programs changed is not repaired yet: that goes on beside syncs. */
+  readonly isRepairing?: boolean;
   /** What a mode counts besides. Names with a dot are for metrics only. */
   readonly counts: Readonly<Record<string, number>>;
 }

@@ -221,7 +221,8 @@ export class SyncRunner {
     this.#open.synced(onSynced?.(outcome) ?? []);
   }
 
-  #reportRepairs({ repaired }: SyncOutcome['report']): void {
+  #reportRepairs({ repaired, isRepairing }: SyncOutcome['report']): void {
+    if (isRepairing) return;
     if (this.foreignChanges.syncEnded() || repaired.length === 0) return;
     this.foreignChanges.foundAndRepaired({ objects: repaired });
   }

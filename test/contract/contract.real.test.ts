@@ -8,7 +8,7 @@ import { casesFor } from './parse.ts';
 import { RealNode } from './real.ts';
 import { runCase } from './run.ts';
 
-describe.each(['nftables', 'iptables-nft'] as const)('%s', (mode) => {
+describe.each(['nftables', 'nftables-unprotected', 'iptables-nft'] as const)('%s', (mode) => {
   const lab = useLab();
   let node: GuestNode | undefined;
   afterAll(() => node?.close());

@@ -2,12 +2,20 @@
 import { describe, expect, test } from 'vitest';
 import { casesFor, parseSteps } from './parse.ts';
 import { MECHANISMS, memorySide, modeOf } from './memory.ts';
+import { NftSide } from './memoryNft.ts';
 import { ContractNode } from './node.ts';
 import { runCase } from './run.ts';
 
 describe.each(MECHANISMS)('%s', (mechanism) => {
   test.each(casesFor(modeOf(mechanism)))('$title', async (each) => {
     const run = runCase(new ContractNode(memorySide(mechanism, each.family), each.family), each);
+    await expect(run).resolves.toBeUndefined();
+  });
+});
+
+describe('nftables, a table that others can change', () => {
+  test.each(casesFor('nftables'))('$title', async (each) => {
+    const run = runCase(new ContractNode(new NftSide(each.family, false), each.family), each);
     await expect(run).resolves.toBeUndefined();
   });
 });

@@ -1,6 +1,6 @@
 /** What goes wrong between a mode and the kernel: the same for a kernel in memory and for a real one. */
 import type { IpvsClient, IpvsEdit } from '../../src/modes/ipvs/rules/client.ts';
-import type { NftClient } from '../../src/modes/nftables/rules/table.ts';
+import type { NftTables } from '../../src/modes/nftables/rules/table.ts';
 import type { CommandRunner } from '../../src/system/processes.ts';
 
 /** The process is gone: nothing after this takes place. */
@@ -37,24 +37,27 @@ export class Faults {
   }
 }
 
-export function faultyNft<Client extends NftClient>(client: Client, faults: Faults): Client {
-  const commit: NftClient['commit'] = async (transaction) => {
+export function faultyNft(tables: NftTables, faults: Faults): NftTables {
+  const commit: NftTables['commit'] = async (parts) => {
     faults.checkAlive();
-    const isRefused = transaction.some((operation) =>
-      faults.refuses(JSON.stringify(operation), operation.kind.startsWith('delete')),
+    const isRefused = parts.some(({ transaction }) =>
+      transaction.some((operation) =>
+        faults.refuses(JSON.stringify(operation), operation.kind.startsWith('delete')),
+      ),
     );
     if (isRefused) return { state: 'refused', name: 'ENOMEM', operation: undefined };
-    const outcome = await client.commit(transaction);
+    const outcome = await tables.commit(parts);
     if (outcome.state === 'done' && faults.written()) throw new Error('the answer was lost');
     return outcome;
   };
-  return new Proxy(client, {
-    get: (target, name) => {
-      if (name === 'commit') return commit;
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === 'function' ? value.bind(target) : value;
-    },
-  });
+  return {
+    commit,
+    list: () => tables.list(),
+    table: (name) => ({
+      commit: (transaction) => commit([{ table: name, transaction }]),
+      affinityEntries: (...asked) => tables.table(name).affinityEntries(...asked),
+    }),
+  };
 }
 
 export function faultyIpvs(client: IpvsClient, faults: Faults): IpvsClient {

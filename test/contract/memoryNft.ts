@@ -8,7 +8,6 @@ import {
   type MemoryTable,
 } from '../../src/modes/nftables/kernel/memorySource.ts';
 import { lowerRule } from '../../src/modes/nftables/lower.ts';
-import { TABLE } from '../../src/modes/nftables/rules/names.ts';
 import { NFT_FAMILY } from '../../src/modes/nftables/rules/print.ts';
 import type { Element, TableSet } from '../../src/modes/nftables/rules/table.ts';
 import { listOf, specOf } from '../../src/modes/nftables/sets.ts';
@@ -33,16 +32,25 @@ import type { Deed } from './node.ts';
 export class NftSide extends MemorySide {
   readonly mechanism = 'nftables';
   readonly kernel = new FakeNftKernel(this.family);
+  override readonly isProtected: boolean;
+
+  /** `isProtected`: by the kernel; else other programs can change the table. */
+  constructor(family: Family, isProtected = true) {
+    super(family);
+    this.isProtected = isProtected;
+  }
 
   protected async open(nodeIps: () => readonly Ip[], faults: Faults): Promise<KernelWriter> {
-    return nftMode(faultyNft(this.kernel, faults), nodeIps, { clock: this.clock });
+    const { kernel, isProtected, clock } = this;
+    kernel.endProcess();
+    return nftMode(faultyNft(kernel, faults), nodeIps, { clock, isProtected });
   }
 
   async reader(learned: readonly Learned[] = []): Promise<NftReader> {
     const { family, kernel } = this;
     const nodeIps = withoutLoopback(node1Addresses(family));
     const facts: KnownFacts = { masqueradeBit: 14, counters: true, nodeIps };
-    const source = new MemorySource(kernel.table ? [memoryTable(kernel, learned)] : []);
+    const source = new MemorySource(kernel.inForce ? [memoryTable(kernel, learned)] : []);
     return new NftReader({ family, source, facts: () => facts });
   }
 
@@ -85,27 +93,27 @@ export class NftSide extends MemorySide {
   }
 
   protected fresh(): MemorySide {
-    return new NftSide(this.family);
+    return new NftSide(this.family, this.isProtected);
   }
 
   async perform(deed: Deed): Promise<boolean> {
     const { kernel } = this;
     switch (deed.kind) {
       case 'flush':
-        if (kernel.table) kernel.tamper({ kind: 'deleteTable' });
-        return true;
-      case 'deleteHooks':
-        for (const { name, hook } of kernel.ruleset.chains)
-          if (hook) kernel.tamper({ kind: 'deleteChain', chain: name });
-        return true;
+        return kernel.flush();
+      case 'deleteHooks': {
+        const hooks = kernel.ruleset.chains.filter(({ hook }) => hook);
+        return kernel.tamper(...hooks.map(({ name: chain }) => ({ kind: 'deleteChain', chain }) as const));
+      }
       case 'deleteService':
-        for (const set of kernel.ruleset.sets) {
-          const elements = kernel.elements.filter(
-            (each) => each.set === set.name && each.key.address === deed.clusterIP,
-          );
-          if (elements.length > 0) kernel.tamper({ kind: 'deleteElements', set, elements });
-        }
-        return true;
+        return kernel.tamper(
+          ...kernel.ruleset.sets.flatMap((set) => {
+            const elements = kernel.elements.filter(
+              (each) => each.set === set.name && each.key.address === deed.clusterIP,
+            );
+            return elements.length > 0 ? [{ kind: 'deleteElements', set, elements } as const] : [];
+          }),
+        );
       case 'addOwnRules': // in a table of its own
         return true;
     }
@@ -123,12 +131,12 @@ function mostLookupsOf({ ruleset }: FakeNftKernel): (packet: Packet) => number {
 }
 
 /** The table, as the bytes that a kernel would answer with. */
-function memoryTable({ table, family }: FakeNftKernel, learned: readonly Learned[]): MemoryTable {
-  const { sets, chains } = table ?? { sets: new Map<string, never>(), chains: new Map<string, never>() };
+function memoryTable({ inForce, family }: FakeNftKernel, learned: readonly Learned[]): MemoryTable {
+  const [name, { sets, chains }] = inForce ?? ['', { sets: new Map<string, never>(), chains: new Map<string, never>() }];
   return {
     family: NFT_FAMILY[family],
-    table: TABLE,
-    isDormant: table?.isDormant ?? false,
+    table: name,
+    isDormant: false,
     chains: Array.from(chains, ([name, { hook, rules }]) => ({
       name,
       base: hook && { type: 'nat', hook: hook.point, priority: hook.priority, policy: 'accept' },
@@ -149,7 +157,7 @@ function memoryTable({ table, family }: FakeNftKernel, learned: readonly Learned
 }
 
 function encoded(set: TableSet, elements: readonly Element[], family: Family): readonly SetElement[] {
-  const place = { family: NFT_FAMILY[family], table: TABLE, set: set.name };
+  const place = { family: NFT_FAMILY[family], table: 'encoded', set: set.name };
   return Array.from(listOf(set, elements, false).messages()).flatMap((bytes) => {
     const writer = new MessageWriter();
     elementsRequest('new elements', 0, place, bytes).payload(writer);

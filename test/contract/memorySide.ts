@@ -12,7 +12,7 @@ import type { Deed, KernelSide } from './node.ts';
 
 export abstract class MemorySide implements KernelSide {
   abstract readonly mechanism: Mechanism;
-  readonly isProtected = false;
+  readonly isProtected: boolean = false;
   readonly family: Family;
   readonly clock = new FakeClock();
   protected started: { readonly world: { readonly plan?: Plan }; readonly writer: KernelWriter } | undefined;

@@ -7,7 +7,7 @@ import { IptablesProxier, type IptablesProxierOptions } from '../../src/modes/ip
 import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
 import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
 import { IpvsSync } from '../../src/modes/ipvs/sync.ts';
-import { NftProxier } from '../../src/modes/nftables/proxier.ts';
+import { NftSync, type NftSyncOptions } from '../../src/modes/nftables/sync.ts';
 import type { CommandRunner } from '../../src/system/processes.ts';
 
 type NodeIps = () => readonly Ip[];
@@ -88,15 +88,14 @@ export function ipvsMode(
   });
 }
 
-type NftOptions = ConstructorParameters<typeof NftProxier>[0];
-
 export function nftMode(
-  client: NftOptions['client'],
+  tables: NftSyncOptions['tables'],
   nodeIps: NodeIps,
-  options: Partial<NftOptions> = {},
-): NftProxier {
-  return new NftProxier({
-    client,
+  options: Partial<NftSyncOptions> = {},
+): NftSync {
+  return new NftSync({
+    tables,
+    isProtected: true,
     masqueradeBit: 14,
     counters: true,
     nodeIps: () => withoutLoopback(nodeIps()),

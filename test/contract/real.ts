@@ -7,7 +7,7 @@ import type { PacketSender } from '../scenarios/labPackets.ts';
 import { type Fate, printRow, type Row } from '../scenarios/packets.ts';
 import type { Deed, DrivenNode, Outcome } from './node.ts';
 
-export type RealMode = 'iptables-nft' | 'iptables-legacy' | 'ipvs' | 'nftables';
+export type RealMode = 'iptables-nft' | 'iptables-legacy' | 'ipvs' | 'nftables' | 'nftables-unprotected';
 
 interface RealNodeParts {
   readonly mode: RealMode;
@@ -17,7 +17,7 @@ interface RealNodeParts {
 }
 
 export class RealNode implements DrivenNode {
-  readonly isProtected = false;
+  readonly isProtected: boolean;
   readonly settleMs = 20_000;
   readonly #parts: RealNodeParts;
   readonly #sessions = new Map<string, Session>();
@@ -25,6 +25,7 @@ export class RealNode implements DrivenNode {
 
   constructor(parts: RealNodeParts) {
     this.#parts = parts;
+    this.isProtected = parts.mode === 'nftables';
   }
 
   async #call<T>(method: ContractMethod, argument?: unknown): Promise<T> {
@@ -107,10 +108,13 @@ export class RealNode implements DrivenNode {
   async perform(deed: Deed): Promise<boolean> {
     const { mode, lab } = this.#parts;
     const argument = 'clusterIP' in deed ? deed.clusterIP : '';
-    await lab.host('node1').run(['sh', '-ec', SCRIPTS[mode][deed.kind], 'sh', argument]);
-    if (deed.kind === 'addOwnRules') this.#hasForeign = true;
+    const isOwn = deed.kind === 'addOwnRules';
+    const script = ['sh', '-ec', SCRIPTS[mode][deed.kind], 'sh', argument] as const;
+    if (this.isProtected && !isOwn) await lab.host('node1').exec(script);
+    else await lab.host('node1').run(script);
+    if (isOwn) this.#hasForeign = true;
     if (deed.kind === 'flush') this.#hasForeign = false;
-    return true;
+    return !this.isProtected;
   }
 
   async missingForeign(): Promise<readonly string[]> {
@@ -121,12 +125,14 @@ export class RealNode implements DrivenNode {
   }
 }
 
+const FIND_TABLE = `table=$(nft list tables ip | awk '/ junction-[ab]$/{print $3}')`;
+
 const NFT = {
   flush: 'nft flush ruleset',
-  deleteHooks: `nft list table ip junction | awk '/chain /{c=$2} /hook /{print c}' | while read -r chain; do
-    nft flush chain ip junction "$chain"; nft delete chain ip junction "$chain"; done`,
-  deleteService: `nft -nn list table ip junction | awk '/(map|set) .*{$/{s=$2} index($0, ip){print s}' ip="$1 " | sort -u |
-    while read -r set; do nft flush set ip junction "$set" 2>/dev/null || nft flush map ip junction "$set"; done`,
+  deleteHooks: `${FIND_TABLE}; nft list table ip $table | awk '/chain /{c=$2} /hook /{print c}' | while read -r chain; do
+    nft flush chain ip $table "$chain"; nft delete chain ip $table "$chain"; done`,
+  deleteService: `${FIND_TABLE}; nft -nn list table ip $table | awk '/(map|set) .*{$/{s=$2} index($0, ip){print s}' ip="$1 " | sort -u |
+    while read -r set; do nft flush set ip $table "$set" 2>/dev/null || nft flush map ip $table "$set"; done`,
   addOwnRules: 'nft add table inet mine; nft add chain inet mine rules',
 };
 
@@ -148,6 +154,7 @@ const IPVS = iptablesScripts('legacy');
 
 const SCRIPTS: Readonly<Record<RealMode, Readonly<Record<Deed['kind'], string>>>> = {
   nftables: NFT,
+  'nftables-unprotected': NFT,
   'iptables-nft': iptablesScripts('nft'),
   'iptables-legacy': iptablesScripts('legacy'),
   ipvs: {
@@ -163,6 +170,7 @@ function findForeign(variant: string): string {
 
 const FIND_FOREIGN: Readonly<Record<RealMode, string>> = {
   nftables: 'nft list chain inet mine rules',
+  'nftables-unprotected': 'nft list chain inet mine rules',
   'iptables-nft': findForeign('nft'),
   'iptables-legacy': findForeign('legacy'),
   ipvs: findForeign('legacy'),

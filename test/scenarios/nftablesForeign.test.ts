@@ -82,26 +82,26 @@ const DEEDS: readonly Deed[] = [
   },
   {
     name: 'a rule of theirs in our table',
-    commands: ['insert rule ip junction services tcp dport 30080 drop'],
+    commands: ['insert rule ip $table services tcp dport 30080 drop'],
     packets: `
       client  tcp 192.168.100.2:30080  -> drop
       client  tcp 10.96.1.1:80         -> pod-a* pod-c*
     `,
-    stoppedBy: ['ours ip junction services: tcp dport 30080 drop'],
+    stoppedBy: ['ours ip $table services: tcp dport 30080 drop'],
   },
   {
     name: 'a set without its elements',
-    commands: ['flush set ip junction service-ips'],
+    commands: ['flush set ip $table service-ips'],
     packets: `
       client  tcp 10.96.1.1:80         -> reject
       pod-a   tcp 10.96.1.1:80         -> reject
       client  tcp 192.168.100.2:30080  -> pod-a* pod-c*
     `,
-    stoppedBy: ['ours ip junction unserved: ip daddr @cluster-ips fib daddr type != local reject'],
+    stoppedBy: ['ours ip $table unserved: ip daddr @cluster-ips fib daddr type != local reject'],
   },
   {
     name: 'no rules at all',
-    commands: ['flush table ip junction'],
+    commands: ['flush table ip $table'],
     packets: `
       client  tcp 10.96.1.1:80         -> pass
       client  tcp 192.168.100.2:30080  -> pass
@@ -109,7 +109,7 @@ const DEEDS: readonly Deed[] = [
   },
   {
     name: 'a chain that is gone',
-    commands: ['flush chain ip junction unserved-prerouting', 'delete chain ip junction unserved-prerouting'],
+    commands: ['flush chain ip $table unserved-prerouting', 'delete chain ip $table unserved-prerouting'],
     packets: `
       client  tcp 10.96.1.1:81         -> pass
       client  tcp 10.96.1.1:80         -> pod-a* pod-c*
@@ -119,24 +119,26 @@ const DEEDS: readonly Deed[] = [
 
 test.for(DEEDS)('$name', async ({ commands, packets, stoppedBy = [] }, context) => {
   requireNft(context);
-  node ??= await GuestNode.start(lab(), 'nftables', testProgram('node'));
+  node ??= await GuestNode.start(lab(), 'nftables-unprotected', testProgram('node'));
+  const inside = prefixed(run, ['nsenter', `--net=/proc/${lab().host('node1').pid}/ns/net`]);
   const nft = async (command: string): Promise<void> => {
-    const inside = prefixed(run, ['nsenter', `--net=/proc/${lab().host('node1').pid}/ns/net`]);
     const { code, stderr } = await inside(['nft', command]);
     expect({ command, code, stderr }).toEqual({ command, code: 0, stderr: '' });
   };
   const given = scenario(context.task.name, OBJECTS, packets);
   await node.apply(given);
   expect(await node.compare('IPv4')).toEqual([]);
-  for (const command of commands) await nft(command);
+  const { stdout } = await inside(['nft', 'list', 'tables', 'ip']);
+  const named = (text: string): string => text.replace('$table', /junction-[ab]/.exec(stdout)?.[0] ?? '');
+  for (const command of commands) await nft(named(command));
   try {
     const expected = given.rows.map((row) => printRow(row, row.fate));
     const walks = await node.walk(given.rows);
     expect(given.rows.map((row, index) => printWalked(row, walks[index]))).toEqual(expected);
-    expect([...new Set(walks.flatMap(stopsOf))]).toEqual(stoppedBy);
+    expect([...new Set(walks.flatMap(stopsOf))]).toEqual(stoppedBy.map(named));
     const pairs = given.rows.map((row): readonly [Row, Fate] => [row, row.fate]);
     expect(await new PacketSender(lab()).send(pairs)).toEqual(expected);
-    const isOurs = commands.some((command) => command.includes('junction'));
+    const isOurs = commands.some((command) => command.includes('$table'));
     expect((await node.compare('IPv4')).length > 0).toBe(isOurs);
   } finally {
     for (const family of ['ip', 'inet']) {

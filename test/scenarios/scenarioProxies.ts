@@ -1,6 +1,7 @@
 /** Junction's proxies of both families on node1, taken from one scenario to the next. */
 import { deepEqual } from '../../src/model/equal.ts';
 import type { Family } from '../../src/model/ip.ts';
+import { dataplaneOf } from '../../src/modes/dataplane.ts';
 import type { KernelReader } from '../../src/modes/kernelReader.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { ViewSettings } from '../../src/plan/view.ts';
@@ -59,10 +60,9 @@ export class ScenarioProxies {
     await Promise.all(this.#proxies.map(syncAll));
   }
 
-  /** Reads the kernel, and mends what differs. */
+  /** Everything is written again. */
   async resync(): Promise<void> {
-    for (const proxy of this.#proxies) proxy.writer.requestFull();
-    await Promise.all(this.#proxies.map(syncAll));
+    await Promise.all(this.#proxies.map(({ writer, plan }) => dataplaneOf(writer).rewrite(plan)));
   }
 
   #restart(settings: ViewSettings): void {

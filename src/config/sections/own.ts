@@ -27,8 +27,9 @@ export const JUNCTION = {
     field('junction.nftablesCounters', 'nftables-counters', BOOL, false, {
       help: 'let the kernel count connections of each endpoint in the nftables mode, for /metrics',
     }),
-    field('junction.nftablesBackstop', 'nftables-backstop', pointer(BOOL), true, {
-      help: 'keep a second table that only Junction can change, so that nft flush ruleset costs no connection',
+    field('junction.nftablesProtection', 'nftables-protection', STRING, 'auto', {
+      choices: ['auto', 'backstop', 'none'],
+      help: 'what keeps other programs from changing the nftables table; auto: the kernel refuses it, since Linux 6.9; backstop, and auto before: a second table holds connections while the first is rebuilt; none: it is rebuilt',
     }),
     field('junction.holdPorts', 'hold-ports', BOOL, false, {
       help: "bind node ports, and external IPs that are this node's, so that no other program can take them",

@@ -73,21 +73,31 @@ export async function removeTable(
 }
 
 /** For a node that was switched from an nftables mode, once the new rules work. Nothing that fails here may stop the proxy. */
-export function removeStaleTables(log: Log, names: readonly string[] = EVERY_TABLE): Promise<void> {
+export function removeStaleTables(log: Log): Promise<void> {
   return withNetlink(
-    async (thread) => {
-      const channel = thread.transactionChannel(NETLINK_NETFILTER);
-      for (const each of (await findTables(channel, FAMILIES, names)).stale) {
-        const { family, table } = each;
-        const why = await removeTable(channel, each);
-        if (why === undefined) log.info('Removed the table that an nftables mode left', { family, table });
-        else log.warn('Cannot remove the table that an nftables mode left', { family, table, why });
-      }
-    },
-    (error) =>
-      log.warn('Cannot look for tables that an nftables mode left', {
-        err: error,
-        whatToDo: 'junction cleanup',
-      }),
+    (thread) => removeTables(thread.transactionChannel(NETLINK_NETFILTER), log, EVERY_TABLE),
+    (error) => logFailure(log, error),
   );
+}
+
+/** The same by the channel that the nftables mode writes with. */
+export async function removeKubeProxyTables(channel: TransactionChannel, log: Log): Promise<void> {
+  try {
+    await removeTables(channel, log, [KUBE_PROXY_TABLE]);
+  } catch (error) {
+    logFailure(log, error);
+  }
+}
+
+async function removeTables(channel: TransactionChannel, log: Log, names: readonly string[]): Promise<void> {
+  for (const each of (await findTables(channel, FAMILIES, names)).stale) {
+    const { family, table } = each;
+    const why = await removeTable(channel, each);
+    if (why === undefined) log.info('Removed the table that an nftables mode left', { family, table });
+    else log.warn('Cannot remove the table that an nftables mode left', { family, table, why });
+  }
+}
+
+function logFailure(log: Log, error: unknown): void {
+  log.warn('Cannot look for tables that an nftables mode left', { err: error, whatToDo: 'junction cleanup' });
 }

@@ -6,7 +6,6 @@ import type { SetElement } from '../../netlink/nftables/elements.ts';
 import type { ConnectionReading } from '../../telemetry/metrics/connections.ts';
 import { forEachSliced, TimeSlice } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
-import { findTable } from './cleanup.ts';
 import { readSet } from './client.ts';
 import { slices } from './rules/committer.ts';
 import { connectionsSet, SCOPE_LIST } from './rules/names.ts';
@@ -27,11 +26,10 @@ const ELEMENTS_PER_STEP = 256;
 /** With session affinity, a pool counts only connections of clients without an entry, and another set counts them all. */
 export async function readConnections(
   channel: NetlinkChannel,
-  { sets }: Ruleset,
   family: Family,
+  table: string,
+  { sets }: Ruleset,
 ): Promise<readonly ConnectionReading[]> {
-  const table = await findTable(channel, family);
-  if (table === undefined) return [];
   const whole = new Set<string>();
   const result: ConnectionReading[] = [];
   const isPool = ({ name }: TableSet): boolean => !CONNECTIONS.has(name);
@@ -44,7 +42,7 @@ export async function readConnections(
       if (!count) return;
       const owner = `${count.servicePort} ${count.protocol}`;
       if (!isPool(set)) whole.add(owner);
-      result.push({ ...count, family, isCountedElsewhere: isPool(set) && whole.has(owner) });
+      result.push({ ...count, family, element: `${table} ${count.element}`, isCountedElsewhere: isPool(set) && whole.has(owner) });
     };
     // A set that was deleted meanwhile has none.
     const elements = (await readSet(channel, place)) ?? [];

@@ -1,21 +1,25 @@
-/** The nftables mode: netlink, and a watch over the node's addresses and our table. */
-import { BACKSTOP_TABLE, TABLE } from './rules/names.ts';
+/** The nftables mode: one socket that writes our tables, and a watch over the node's addresses. */
 import { AddressWatch } from '../addressWatch.ts';
 import { readConnections } from './counters.ts';
-import { KUBE_PROXY_TABLE, removeStaleTables } from './cleanup.ts';
-import { NetlinkNftClient } from './client.ts';
+import { removeKubeProxyTables } from './cleanup.ts';
 import { NftReader } from './inspect.ts';
 import { NetlinkSource } from './kernel/netlinkSource.ts';
 import { outInterfaceNow } from '../outInterface.ts';
-import { NftProxier } from './proxier.ts';
-import { TableWatch } from './watch.ts';
+import { NftMonitor } from './monitor.ts';
+import { chooseProtection } from './protection.ts';
+import { Backstop } from './rules/backstop.ts';
+import { BACKSTOP_TABLE } from './rules/names.ts';
+import { NftSync } from './sync.ts';
+import { NetlinkNftTables } from './tables.ts';
 import { ConntrackTable } from '../../netlink/conntrack.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { NetlinkThread } from '../../netlink/thread.ts';
-import type { Log } from '../../log/log.ts';
 import { FAMILIES, type Family, familyOf } from '../../model/ip.ts';
 import type { FamilyEvents } from '../../proxy/foreignChanges.ts';
 import { NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
+import type { ConnectionReading } from '../../telemetry/metrics/connections.ts';
+import { systemClock } from '../../time/systemClock.ts';
+import { TimeSlice } from '../../time/timeSlice.ts';
 import { servedFamilies } from '../familyState.ts';
 import { StaleObjects } from '../staleObjects.ts';
 import { isIpv6Enabled, logStack } from '../iptables/families.ts';
@@ -24,101 +28,120 @@ import { StaleIpvs } from '../ipvs/cleanup.ts';
 import type { Mode, ModeOptions } from '../mode.ts';
 import { askForTables, nftPreflight } from '../prerequisites.ts';
 
-const OUR_TABLE = `table ${TABLE}`;
+interface Opened {
+  readonly family: Family;
+  readonly sync: NftSync;
+  readonly events: FamilyEvents;
+}
 
 export async function openNftMode(options: ModeOptions): Promise<Mode> {
   const { config, log } = options;
   const enabled = FAMILIES.filter((family) => family === 'IPv4' || isIpv6Enabled());
   const families = await nftPreflight(enabled, options);
-  const hasBackstop = config.junction.nftablesBackstop;
   logStack(families, log);
+  const hasCounters = config.junction.nftablesCounters;
   const thread = await NetlinkThread.start();
+  const channel = thread.transactionChannel(NETLINK_NETFILTER);
   const addresses = await AddressWatch.start(thread);
-  const tables = await TableWatch.start(thread);
+  const served = servedFamilies(families);
+  const protection = await chooseProtection(config.junction.nftablesProtection, channel, served);
+  log.info(PROTECTED[protection], { protection });
+  const opened: Opened[] = [];
+  const monitor =
+    protection === 'owned'
+      ? undefined
+      : await NftMonitor.start(thread, (change) => {
+          for (const { family, sync, events } of opened) {
+            if (change && change.family !== family) continue;
+            if (!sync.noteForeign(change?.tables)) continue;
+            if (change) events.foreignChange(change);
+            else events.request('notifications of the kernel were lost', true);
+          }
+        });
   const staleIpvs = new StaleIpvs({ log, drainLimitMs: config.junction.ipvsDrainLimit });
-  const stale = new StaleObjects(servedFamilies(families), () =>
-    removeStaleObjects(log, hasBackstop, staleIpvs),
-  );
-  const opened: { readonly family: Family; readonly proxier: NftProxier; readonly events: FamilyEvents }[] =
-    [];
-  thread.onSocketLost(NETLINK_NETFILTER, () => {
-    for (const { proxier, events } of opened) {
-      proxier.noteSocketLost();
-      events.request('the netlink socket was lost');
-    }
+  // Rules are deleted before the sets that they match.
+  const stale = new StaleObjects(served, async () => {
+    await removeKubeProxyTables(channel, log);
+    await removeStaleRules(log);
+    await staleIpvs.remove();
   });
+  /** Of tables that were replaced and deleted: the last counts, until the next reading. */
+  const carried: ConnectionReading[] = [];
   return {
     name: 'nftables',
     families,
     guardLocalnet: () => Promise.resolve(),
     applySettings: () => Promise.resolve(),
     open: (family, events) => {
-      const channel = thread.transactionChannel(NETLINK_NETFILTER);
-      const proxier = new NftProxier({
-        client: new NetlinkNftClient(family, channel),
-        ...(hasBackstop && { backstop: new NetlinkNftClient(family, channel, BACKSTOP_TABLE) }),
-        onBackstopFailure: ({ reason, isNewReason }) => {
-          if (isNewReason) log.warn('Our table has no backstop for now', { ipFamily: family, reason });
-        },
+      const tables = new NetlinkNftTables(family, channel);
+      const sync = new NftSync({
+        tables,
+        isProtected: protection === 'owned',
+        backstop:
+          protection === 'backstop'
+            ? new Backstop({
+                client: tables.table(BACKSTOP_TABLE),
+                now: () => systemClock.now(),
+                timeSlice: new TimeSlice(systemClock),
+                onFailure: (reason) =>
+                  log.warn('Our table has no backstop for now', { ipFamily: family, reason }),
+              })
+            : undefined,
         masqueradeBit: config.nftables.masqueradeBit,
-        counters: config.junction.nftablesCounters,
+        counters: hasCounters,
         nodeIps: () => addresses.nodeIps(family),
-      });
-      opened.push({ family, proxier, events });
-      tables.subscribe({
-        family,
-        onChange: (changedBy, changes) => {
-          // Some notifications were lost, perhaps with the thread: nobody knows whether they were about our table, and the
-          // backstop is deleted with the socket that made it.
-          if (!changedBy) {
-            proxier.requestBackstop();
-            return events.notificationsLost();
-          }
-          if (changes) proxier.noteForeign(changes, family);
-          else proxier.requestFull();
-          events.foreignChange({ objects: changes?.objects ?? [OUR_TABLE], changedBy });
+        request: (cause) => events.request(cause, true),
+        onBackoff: (delayMs) =>
+          log.warn('Other programs keep changing our table; it is rebuilt less often', {
+            ipFamily: family,
+            rebuildAfter: `${Math.ceil(delayMs / 1000)}s`,
+          }),
+        onReplaced: async (table, ruleset) => {
+          if (hasCounters) carried.push(...(await readConnections(channel, family, table, ruleset)));
         },
       });
+      opened.push({ family, sync, events });
       addresses.subscribe({ onNodeAddresses: () => events.request(NODE_ADDRESSES) });
       return {
-        writer: proxier,
+        writer: sync,
         verification: { isNotified: true },
         kernel: new NftReader({
           family,
           source: new NetlinkSource(family, channel),
-          facts: () => proxier.facts,
+          facts: () => sync.facts,
           outInterface: outInterfaceNow,
         }),
         flows: new ConntrackTable(family, channel),
         localIps: () => addresses.localIps(family),
         ready: () => stale.ready(family),
         setServiceCidrs: (cidrs) => {
-          proxier.setServiceCidrs(cidrs.filter((cidr) => familyOf(cidr) === family));
+          sync.setServiceCidrs(cidrs.filter((cidr) => familyOf(cidr) === family));
           events.request('ServiceCIDRs changed');
         },
       };
     },
     probe: (family) => askForTables(family, options),
     connections: async () => {
-      const channel = thread.channel(NETLINK_NETFILTER);
-      const readings = [];
-      for (const { family, proxier } of opened)
-        readings.push(await readConnections(channel, proxier.table.ruleset, family));
-      return readings.flat();
+      const readings: ConnectionReading[] = [];
+      for (const { family, sync } of opened) {
+        const table = await sync.settled();
+        if (table) readings.push(...(await readConnections(channel, family, table.name, table.ruleset)));
+      }
+      return [...carried.splice(0), ...readings];
     },
     close: async () => {
       await stale.close();
       await staleIpvs.close();
-      await tables.close();
+      for (const { sync } of opened) await sync.settled();
+      await monitor?.close();
       await addresses.close();
       await thread.close();
     },
   };
 }
 
-/** Rules are deleted before the sets that they match. */
-async function removeStaleObjects(log: Log, hasBackstop: boolean, staleIpvs: StaleIpvs): Promise<void> {
-  await removeStaleTables(log, hasBackstop ? [KUBE_PROXY_TABLE] : [KUBE_PROXY_TABLE, BACKSTOP_TABLE]);
-  await removeStaleRules(log);
-  await staleIpvs.remove();
-}
+const PROTECTED = {
+  owned: 'No other program can change our tables while Junction runs',
+  backstop: 'Other programs can change our tables; a table behind them holds connections until they are rebuilt',
+  none: 'Other programs can change our tables; nothing holds connections until they are rebuilt',
+} as const;

@@ -1,17 +1,10 @@
 /** Sets and their elements, between our words and the kernel's. */
 import { declarationOf } from './rules/print.ts';
 import { isOfIntervals } from './rules/table.ts';
-import type { Element, ElementKey, FrontendPlace, KeyList, TableSet } from './rules/table.ts';
+import type { Element, ElementKey, TableSet } from './rules/table.ts';
 import { type Cidr, type Family, parseCidr } from '../../model/ip.ts';
-import {
-  ATTRIBUTE_HEADER_BYTES,
-  ByteBuffer,
-  LITTLE_ENDIAN,
-  malformedMessage,
-  viewOf,
-} from '../../netlink/codec.ts';
-import { decodeIp, protocolByte, rangeOf, writeIp } from '../../netlink/inet.ts';
-import type { ElementFilter } from '../../netlink/worker/elementFilter.ts';
+import { malformedMessage } from '../../netlink/codec.ts';
+import { decodeIp, protocolByte, rangeOf } from '../../netlink/inet.ts';
 import type { SetSpec } from '../../netlink/nftables/setSpec.ts';
 import { ElementList } from '../../netlink/nftables/elementList.ts';
 import type { SetElement } from '../../netlink/nftables/elements.ts';
@@ -47,7 +40,7 @@ function partsOf({ key, ranges }: TableSet): Parts {
 export function listOf(set: TableSet, elements: readonly Element[], keysOnly: boolean): ElementList {
   const list = new ElementList(elements.length * 96);
   const parts = partsOf(set);
-  for (const { key, endpoint, chain, comment } of elements) {
+  for (const { key, endpoint, chain, comment, lifetime } of elements) {
     if (isOfIntervals(set)) {
       writeInterval(list, key);
       continue;
@@ -58,60 +51,11 @@ export function listOf(set: TableSet, elements: readonly Element[], keysOnly: bo
       if (endpoint) list.data().ip(endpoint.ip).port(endpoint.port);
       if (chain !== undefined) list.verdict({ verdict: 'jump', chain });
       if (comment !== undefined) list.comment(comment);
+      if (lifetime) list.timeout(lifetime.timeoutMs).expiration(lifetime.leftMs);
     }
     list.end();
   }
   return list;
-}
-
-/** By what was dialled: an address and a port behind the client's address, or the port of any address. */
-export function affinityFilter(frontends: readonly FrontendPlace[], family: Family): ElementFilter {
-  const bytes = family === 'IPv4' ? 4 : 16;
-  const exact = frontends.flatMap(({ address, port }) => (address === undefined ? [] : [{ address, port }]));
-  const ports = frontends.filter(({ address }) => address === undefined);
-  const width = bytes + PORT_BYTES;
-  const values = new Uint8Array(exact.length * width);
-  for (const [index, { address, port }] of exact.entries()) {
-    writeIp(address, values, index * width);
-    viewOf(values).setUint16(index * width + bytes, port);
-  }
-  const portValues = new Uint8Array(ports.length * PORT_BYTES);
-  for (const [index, { port }] of ports.entries()) viewOf(portValues).setUint16(index * PORT_BYTES, port);
-  return {
-    kind: 'elements',
-    parts: [
-      { offset: bytes, width, values },
-      { offset: 2 * bytes, width: PORT_BYTES, values: portValues },
-    ],
-  };
-}
-
-const KEY_OFFSET = 3 * ATTRIBUTE_HEADER_BYTES;
-
-/** Keys of one set as the kernel has them, one after the other: all are of one length. */
-export class KeyBytes extends ByteBuffer implements KeyList {
-  readonly #set: TableSet;
-  /** Of each, in bytes. */
-  width = 0;
-
-  constructor(set: TableSet) {
-    super(4096);
-    this.#set = set;
-  }
-
-  add(element: Element): void {
-    const encoded = listOf(this.#set, [element], true).finish();
-    const bytes = viewOf(encoded).getUint16(KEY_OFFSET - ATTRIBUTE_HEADER_BYTES, LITTLE_ENDIAN);
-    this.width = bytes - ATTRIBUTE_HEADER_BYTES;
-    const at = this.used;
-    this.reserve(this.width);
-    this.used = at + this.width;
-    this.bytes.set(encoded.subarray(KEY_OFFSET, KEY_OFFSET + this.width), at);
-  }
-
-  finish(): Uint8Array {
-    return this.bytes.subarray(0, this.used);
-  }
 }
 
 function writeKey(

@@ -23,6 +23,7 @@ const NFTA_SET_ELEM_KEY = 1;
 const NFTA_SET_ELEM_DATA = 2;
 const NFTA_SET_ELEM_FLAGS = 3;
 const NFTA_SET_ELEM_TIMEOUT = 4;
+const NFTA_SET_ELEM_EXPIRATION = 5;
 const NFTA_SET_ELEM_USERDATA = 6;
 const NFTA_SET_ELEM_KEY_END = 10;
 export const NFT_SET_ELEM_INTERVAL_END = 1;
@@ -129,6 +130,12 @@ export class ElementList extends MessageWriter {
   /** After which it is deleted. */
   timeout(timeoutMs: number): this {
     milliseconds.write(this.#close(), NFTA_SET_ELEM_TIMEOUT, timeoutMs);
+    return this;
+  }
+
+  /** What is left of its time-out. */
+  expiration(leftMs: number): this {
+    milliseconds.write(this.#close(), NFTA_SET_ELEM_EXPIRATION, leftMs);
     return this;
   }
 

@@ -23,6 +23,8 @@ import { decodeSetComment } from './setSpec.ts';
 
 export const NFT_TABLE_F_DORMANT = 0x1;
 export const NFT_TABLE_F_OWNER = 0x2;
+/** Outlives its owner. Since Linux 6.9. */
+export const NFT_TABLE_F_PERSIST = 0x4;
 
 export const TABLE_ATTRIBUTES = new AttributeTable('a table', {
   name: required(1, text),

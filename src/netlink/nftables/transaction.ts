@@ -22,6 +22,7 @@ import {
   CHAIN_ATTRIBUTES,
   type ChainPlace,
   NFT_TABLE_F_OWNER,
+  NFT_TABLE_F_PERSIST,
   RULE_ATTRIBUTES,
   SET_ATTRIBUTES,
   TABLE_ATTRIBUTES,
@@ -45,6 +46,8 @@ export type NftOperation =
       readonly comment?: string;
       /** Only the socket that made it can change it, and it is deleted with that socket. */
       readonly isOwned?: boolean;
+      /** With `isOwned`: it outlives that socket, and then anybody can change it. */
+      readonly isPersistent?: boolean;
     } & TablePlace)
   /** With all that is in it. */
   | ({ readonly kind: 'deleteTable' } & TablePlace)
@@ -158,8 +161,8 @@ export function requestsOf(operation: NftOperation, index: number): readonly Net
   const { family, table } = operation;
   switch (operation.kind) {
     case 'addTable': {
-      const { comment, isOwned } = operation;
-      const flags = isOwned ? NFT_TABLE_F_OWNER : 0;
+      const { comment, isOwned, isPersistent } = operation;
+      const flags = (isOwned ? NFT_TABLE_F_OWNER : 0) | (isPersistent ? NFT_TABLE_F_PERSIST : 0);
       const fields = { name: table, flags, comment };
       return [nftRequest('new table', NLM_F_CREATE, family, TABLE_ATTRIBUTES, fields)];
     }

@@ -1,11 +1,12 @@
 /** The real nftables proxy, in the network that this process is in. */
-import { NetlinkNftClient } from '../../../src/modes/nftables/client.ts';
 import { NftReader } from '../../../src/modes/nftables/inspect.ts';
 import { NetlinkSource } from '../../../src/modes/nftables/kernel/netlinkSource.ts';
 import { printFound } from '../../../src/modes/nftables/kernel/values.ts';
-import type { NftProxier } from '../../../src/modes/nftables/proxier.ts';
-import { TABLE } from '../../../src/modes/nftables/rules/names.ts';
+import { NetlinkNftTables } from '../../../src/modes/nftables/tables.ts';
+import type { NftSync } from '../../../src/modes/nftables/sync.ts';
+import { findTable } from '../../../src/modes/nftables/cleanup.ts';
 import { NFT_FAMILY } from '../../../src/modes/nftables/rules/print.ts';
+import type { NetlinkChannel } from '../../../src/netlink/channel.ts';
 import { NETLINK_NETFILTER } from '../../../src/netlink/socket.ts';
 import { NetlinkThread } from '../../../src/netlink/thread.ts';
 import { FAMILIES, type Family } from '../../../src/model/ip.ts';
@@ -14,12 +15,15 @@ import { nftMode } from '../../contract/modes.ts';
 import { node1Addresses } from '../../scenarios/scenario.ts';
 import type { FamilyWriter } from '../../scenarios/scenarioProxies.ts';
 
-export async function openNft(): Promise<readonly FamilyWriter[]> {
+/** `isProtected`: no other program can change the table. */
+export async function openNft(isProtected: boolean): Promise<readonly FamilyWriter[]> {
   const thread = await NetlinkThread.start();
   const channel = thread.transactionChannel(NETLINK_NETFILTER);
   return FAMILIES.map((family): FamilyWriter => {
-    const start = (faults = new Faults()): NftProxier =>
-      nftMode(faultyNft(new NetlinkNftClient(family, channel), faults), () => node1Addresses(family));
+    const start = (faults = new Faults()): NftSync =>
+      nftMode(faultyNft(new NetlinkNftTables(family, channel), faults), () => node1Addresses(family), {
+        isProtected,
+      });
     let proxier = start();
     const source = new NetlinkSource(family, channel);
     const kernel = new NftReader({
@@ -30,14 +34,19 @@ export async function openNft(): Promise<readonly FamilyWriter[]> {
     return {
       family,
       kernel,
-      counters: () => countersOf(source, family),
+      counters: () => countersOf(source, family, channel),
       start: (faults) => (proxier = start(faults)),
     };
   });
 }
 
-async function countersOf(source: NetlinkSource, family: Family): Promise<ReadonlyMap<string, number>> {
-  const place = { family: NFT_FAMILY[family], table: TABLE };
+async function countersOf(
+  source: NetlinkSource,
+  family: Family,
+  channel: NetlinkChannel,
+): Promise<ReadonlyMap<string, number>> {
+  const table = (await findTable(channel, family)) ?? '';
+  const place = { family: NFT_FAMILY[family], table };
   const counted = new Map<string, number>();
   for (const set of (await source.table(place))?.sets ?? [])
     for (const element of await source.allElements({ ...place, set: set.name }))

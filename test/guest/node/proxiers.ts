@@ -10,7 +10,7 @@ import { node1Addresses } from '../../scenarios/scenario.ts';
 import { openIpvs } from './ipvsProxier.ts';
 import { openNft } from './nftProxier.ts';
 
-export type GuestMode = 'iptables-legacy' | 'iptables-nft' | 'ipvs' | 'nftables';
+export type GuestMode = 'iptables-legacy' | 'iptables-nft' | 'ipvs' | 'nftables' | 'nftables-unprotected';
 
 export interface OpenedMode {
   /** Whose differences from `decide` are known. */
@@ -25,7 +25,8 @@ export const GUEST_MODES: Readonly<Record<GuestMode, OpenedMode>> = {
   },
   'iptables-nft': { mechanism: 'current', open: () => perFamily((family) => openFamily(family, 'nft')) },
   ipvs: { mechanism: 'ipvs', open: openIpvs },
-  nftables: { mechanism: 'nftables', open: openNft },
+  nftables: { mechanism: 'nftables', open: () => openNft(true) },
+  'nftables-unprotected': { mechanism: 'nftables', open: () => openNft(false) },
 };
 
 function perFamily(open: (family: Family) => Promise<FamilyWriter>): Promise<readonly FamilyWriter[]> {

@@ -8,12 +8,12 @@ import { JunctionError } from '../../../errors.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import { editOperations, editSize } from './table.ts';
 import type {
-  ElementChanges,
   ElementEdit,
   NftClient,
   SetsByName,
   TableTransaction,
   TransactionOutcome,
+  TransactionRefusal,
 } from './table.ts';
 
 /** One commit should hold the lock no longer than twice this, also when the next elements are slower than the last. */
@@ -27,17 +27,15 @@ export class Committer {
   readonly #client: Pick<NftClient, 'commit'>;
   readonly #now: () => number;
   readonly #onCommit: ((transaction: TableTransaction) => void) | undefined;
-  #chunk: number;
+  #chunk = FIRST_ELEMENTS;
 
   /** `onCommit` is called with every transaction that the kernel took. */
   constructor(
     client: Pick<NftClient, 'commit'>,
     now: () => number,
-    chunk = FIRST_ELEMENTS,
     onCommit?: (transaction: TableTransaction) => void,
   ) {
     this.#client = client;
-    this.#chunk = chunk;
     this.#now = now;
     this.#onCommit = onCommit;
   }
@@ -51,11 +49,7 @@ export class Committer {
   async commit(transaction: TableTransaction): Promise<void> {
     const outcome = await this.attempt(transaction);
     if (outcome.state === 'done') return;
-    // A rule may also ask for something that this kernel does not have.
-    if (outcome.operation?.kind !== 'addRule') throwIfChanged(outcome.name);
-    throw new JunctionError('NFTABLES_REFUSED', `nftables refuses the table: ${outcome.name}`, {
-      detail: JSON.stringify(outcome.operation)?.slice(0, 2000) ?? '',
-    });
+    throw refusalOf(outcome, true).error;
   }
 
   async attempt(transaction: TableTransaction): Promise<TransactionOutcome> {
@@ -63,15 +57,6 @@ export class Committer {
     const outcome = await this.#client.commit(transaction);
     if (outcome.state === 'done') this.#onCommit?.(transaction);
     return outcome;
-  }
-
-  /** One after the other, until one is refused. */
-  async attemptAll(
-    transactions: Iterable<TableTransaction> | AsyncIterable<TableTransaction>,
-  ): Promise<'done' | 'refused'> {
-    for await (const transaction of transactions)
-      if ((await this.attempt(transaction)).state === 'refused') return 'refused';
-    return 'done';
   }
 
   /** A service port's edit is never split. Returns whose edits the kernel refused. */
@@ -87,9 +72,10 @@ export class Committer {
       this.#learn(edits, this.#now() - started);
       return new Map();
     }
-    throwIfChanged(outcome.name);
+    const { error, isExplicable } = refusalOf(outcome, true);
+    // To bisect takes long: the kernel needs some 20 ms to refuse a transaction.
+    if (!isExplicable && outcome.name !== 'EEXIST') throw error;
     if (edits.length === 1) {
-      const error = new JunctionError('NFTABLES_REFUSED', `nftables refuses its elements: ${outcome.name}`);
       if (first.owner === undefined) throw error;
       return new Map([[first.owner, error]]);
     }
@@ -107,13 +93,34 @@ export class Committer {
   }
 }
 
-/**
- * What was just found or made is gone, so no service port is at fault. To bisect would take long: the
- * kernel needs some 20 ms to refuse a transaction.
- */
-function throwIfChanged(name: string): void {
-  if (name === 'ENOENT')
-    throw new JunctionError('NFTABLES_CHANGED', 'nftables: the table was changed while it was being written');
+export interface Refusal {
+  readonly error: JunctionError;
+  /** One of the service ports may be the cause. */
+  readonly isExplicable: boolean;
+}
+
+/** The table is not as it was written. */
+const CONTRADICTIONS: ReadonlySet<string> = new Set(['ENOENT', 'EEXIST']);
+/** In words, where the kernel's name for it says too little. */
+const REASONS: Readonly<Record<string, string>> = {
+  ENOMEM: 'the kernel is out of memory (ENOMEM)',
+  ENOBUFS: 'the kernel has no buffers left (ENOBUFS)',
+  EPERM: 'another process owns the table (EPERM)',
+};
+
+export function refusalOf({ name, operation }: TransactionRefusal, mayBeExplained: boolean): Refusal {
+  const reason = REASONS[name] ?? name;
+  if (name === 'EPERM')
+    return { error: new JunctionError('NFTABLES_OWNED', `nftables: ${reason}`), isExplicable: false };
+  // A rule may also ask for something that this kernel does not have.
+  const isContradiction = CONTRADICTIONS.has(name) && operation?.kind !== 'addRule';
+  if (mayBeExplained && !isContradiction) {
+    const detail = JSON.stringify(operation)?.slice(0, 2000) ?? '';
+    const error = new JunctionError('NFTABLES_REFUSED', `nftables refuses a change: ${reason}`, { detail });
+    return { error, isExplicable: true };
+  }
+  const text = `nftables: the table is not as it was written: ${reason}`;
+  return { error: new JunctionError('NFTABLES_CHANGED', text), isExplicable: false };
 }
 
 /** With more than this, the service ports are not the cause. */
@@ -144,14 +151,6 @@ export class EditStream {
     this.#group.push(edit);
     this.#size += editSize(edit);
     return this.#size < this.#committer.chunk ? undefined : this.#send();
-  }
-
-  /** Changes of no service port's own, in as many transactions as they take. All deletes come first. */
-  async addShared({ removes, adds }: ElementChanges): Promise<void> {
-    for (const some of slices(removes, this.#committer.chunk))
-      await this.add({ owner: undefined, removes: some, adds: [] });
-    for (const some of slices(adds, this.#committer.chunk))
-      await this.add({ owner: undefined, removes: [], adds: some });
   }
 
   /** Resolves when the kernel has everything. */

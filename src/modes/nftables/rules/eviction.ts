@@ -3,8 +3,7 @@
  * The map is read after the new pools are in the kernel, so that no such entry is learned meanwhile; and only where a
  * service with affinity lost something, or where it is not known what was before.
  *
- * The kernel can only return all entries: a hundred thousand take most of a second. So they are read between
- * other work, only those of the frontends that lost something are decoded, and a sync waits for it only for a moment.
+ * The kernel can only return all entries: a hundred thousand take most of a second. So a sync waits for it only for a moment.
  */
 import { hostPort, type Ip } from '../../../model/ip.ts';
 import { type Protocol, PROTOCOLS } from '../../../model/objects.ts';
@@ -12,10 +11,11 @@ import { classifySource } from '../../../plan/decide.ts';
 import { frontendAt } from '../../../plan/claims.ts';
 import type { Plan, Pool, Route, ServicePortPlan, SourceClass } from '../../../plan/types.ts';
 import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
-import { type Committer, slices } from './committer.ts';
+import { Committer, slices } from './committer.ts';
 import { affinityMap } from './names.ts';
-import { editOperations } from './table.ts';
-import type { AffinityEntry, Element, FrontendPlace, NftClient, SetsByName } from './table.ts';
+import { byName, editOperations } from './table.ts';
+import type { AffinityEntry, Element, FrontendPlace } from './table.ts';
+import type { WrittenTable } from './written.ts';
 
 /** An entry that expires meanwhile makes the kernel refuse to delete the others. */
 const TRIES = 5;
@@ -29,12 +29,11 @@ interface EvictOptions {
   readonly plan: Plan;
   /** All addresses of this node. */
   readonly nodeIps: readonly Ip[];
-  readonly sets: SetsByName;
+  readonly table: WrittenTable;
 }
 
 interface EvictionsOptions {
-  readonly client: NftClient;
-  readonly committer: Committer;
+  readonly now: () => number;
   readonly timeSlice?: TimeSlice;
   /** Unset: a sync waits until all are evicted. */
   readonly wait?: (milliseconds: number) => Promise<void>;
@@ -61,19 +60,14 @@ export class Evictions {
     this.#given = given;
   }
 
-  /** Protocols of which some entry may have to be evicted. */
-  get protocols(): readonly Protocol[] {
-    return [...joined(joined(this.#noted, this.#waiting), this.#taken).keys()];
-  }
-
   /** Ends when nothing is being evicted any more; `undefined`: nothing is. */
   get running(): Promise<boolean> | undefined {
     return this.#running;
   }
 
-  /** All entries of these protocols, and no others. */
-  reset(protocols: Iterable<Protocol>): void {
-    this.#noted = anywhere(protocols);
+  /** In another table any entry may be stale. */
+  noteAll(): void {
+    this.#noted = anywhere(PROTOCOLS);
   }
 
   /** Of service ports as they were: whether a client may have been sent where it may not be sent now. */
@@ -125,7 +119,7 @@ export class Evictions {
   async #evictAll(stale: Stale, options: EvictOptions): Promise<readonly Protocol[]> {
     const failed: Protocol[] = [];
     for (const [protocol, places] of stale) {
-      if (!options.sets.has(affinityMap(protocol))) continue;
+      if (!options.table.ruleset.sets.some(({ name }) => name === affinityMap(protocol))) continue;
       const frontends = places === 'anywhere' ? undefined : [...places.values()];
       let outcome: 'done' | 'refused' = 'refused';
       try {
@@ -145,19 +139,28 @@ export class Evictions {
     frontends: readonly FrontendPlace[] | undefined,
     options: EvictOptions,
   ): Promise<'done' | 'refused'> {
-    const { client, committer, timeSlice } = this.#given;
-    const set = affinityMap(protocol);
+    const { now, timeSlice } = this.#given;
+    const { client, ruleset } = options.table;
+    const committer = new Committer(client, now);
     const stale: Element[] = [];
     const judge = (entry: AffinityEntry): void => {
-      const key = { address: entry.client, secondAddress: entry.destination, port: entry.port };
-      if (!mayGoOn(protocol, entry, options)) stale.push({ set, key });
+      if (!mayGoOn(protocol, entry, options)) stale.push(entryElement(protocol, entry));
     };
     await forEachSliced(await client.affinityEntries(protocol, frontends), judge, timeSlice);
-    const portions = [...slices(stale, committer.chunk)];
-    return committer.attemptAll(
-      portions.map((removes) => editOperations([{ removes, adds: [] }], options.sets)),
-    );
+    for (const removes of slices(stale, committer.chunk)) {
+      const { state } = await committer.attempt(
+        editOperations([{ removes, adds: [] }], byName(ruleset.sets)),
+      );
+      if (state === 'refused') return 'refused';
+    }
+    return 'done';
   }
+}
+
+export function entryElement(protocol: Protocol, entry: AffinityEntry): Element {
+  const { client, destination, port, endpoint, lifetime } = entry;
+  const key = { address: client, secondAddress: destination, port };
+  return { set: affinityMap(protocol), key, endpoint, lifetime };
 }
 
 function anywhere(protocols: Iterable<Protocol>): Stale {
@@ -192,10 +195,11 @@ function lost(before: ServicePortPlan, now: ServicePortPlan | undefined): boolea
   });
 }
 
-function mayGoOn(
+/** Whether the client of this entry may be sent to its endpoint. */
+export function mayGoOn(
   protocol: Protocol,
   { client, destination, port, endpoint }: AffinityEntry,
-  { plan, nodeIps }: EvictOptions,
+  { plan, nodeIps }: Pick<EvictOptions, 'plan' | 'nodeIps'>,
 ): boolean {
   // A node port answers on several addresses.
   const found = plan.find(destination, protocol, port) ?? plan.find(undefined, protocol, port);

@@ -1,14 +1,15 @@
 /** Names of the table's parts. */
 import type { Protocol } from '../../../model/objects.ts';
 
-export const TABLE = 'junction';
 /** A rebuild writes one while the other is in force. */
-const TABLE_NAMES = ['junction-a', 'junction-b'] as const;
+export const TABLE_NAMES = ['junction-a', 'junction-b'] as const;
+/** The first one, for people. */
+export const [TABLE] = TABLE_NAMES;
 export const TABLE_COMMENT = 'Junction: services as data';
 /** Behind ours, and not to be changed by others. */
 export const BACKSTOP_TABLE = 'junction-backstop';
 /** Every table that Junction may have written, `junction` by 0.2.0. */
-export const OUR_TABLES: readonly string[] = [...TABLE_NAMES, TABLE, BACKSTOP_TABLE];
+export const OUR_TABLES: readonly string[] = [...TABLE_NAMES, 'junction', BACKSTOP_TABLE];
 
 export function isOurTable(name: string): boolean {
   return OUR_TABLES.includes(name);

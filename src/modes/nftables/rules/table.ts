@@ -102,6 +102,8 @@ export interface Element {
   readonly chain?: string;
   /** Whose it is, for people: the service port's name. */
   readonly comment?: string;
+  /** Of an affinity entry that is copied. */
+  readonly lifetime?: Lifetime;
 }
 
 export interface FilledTable extends Ruleset {
@@ -141,8 +143,11 @@ export function groupBy<T>(items: Iterable<T>, keyOf: (item: T) => string): Map<
 }
 
 export type TableOperation =
-  /** Owned: no other program may change it, and it is deleted with the socket that made it. */
-  | { readonly kind: 'addTable'; readonly isOwned?: true }
+  /**
+   * Owned: no other program may change it, and it is deleted with the socket that made it; unless it is persistent: then it
+   * stays, and anybody may change it.
+   */
+  | { readonly kind: 'addTable'; readonly isOwned?: true; readonly isPersistent?: true }
   | { readonly kind: 'deleteTable' }
   | { readonly kind: 'addSet'; readonly set: TableSet }
   | { readonly kind: 'deleteSet'; readonly set: string }
@@ -159,24 +164,14 @@ export type TableOperation =
 /** The kernel takes all of it or nothing. */
 export type TableTransaction = readonly TableOperation[];
 
-export type TransactionOutcome =
-  | { readonly state: 'done' }
-  /** The kernel's word for it, and which operation it is about. */
-  | { readonly state: 'refused'; readonly name: string; readonly operation: TableOperation | undefined };
+export type TransactionOutcome = { readonly state: 'done' } | TransactionRefusal;
 
-/** By name. `different`: of another type, or with other options. */
-export type Comparison = ReadonlyMap<string, 'same' | 'different'>;
-
-/** What the kernel has, compared with what it should have. */
-export interface TableState {
-  /** Another program made it dormant: packets do not come to its chains. */
-  readonly isDormant: boolean;
-  readonly sets: Comparison;
-  readonly chains: Comparison;
-  /** Of sets that are the same and were read, by set and key; affinity entries are left out. */
-  readonly elements: ReadonlyMap<string, ReadonlyMap<string, Element>>;
-  /** Deletes the elements found that we cannot represent; unset: there are none. */
-  deleteUnknown?(): Promise<void>;
+export interface TransactionRefusal {
+  readonly state: 'refused';
+  /** The kernel's word for it. */
+  readonly name: string;
+  /** Which operation it is about. */
+  readonly operation: TableOperation | undefined;
 }
 
 /** Where a client was sent that has session affinity. */
@@ -185,25 +180,14 @@ export interface AffinityEntry {
   readonly destination: Ip;
   readonly port: number;
   readonly endpoint: { readonly ip: Ip; readonly port: number };
+  readonly lifetime: Lifetime;
 }
 
-/**
- * Elements that another program deleted or added. The kernel names them, so that nothing has to be read: reading a map
- * of a hundred thousand elements takes the kernel most of a second, and repairing one of them no time at all.
- */
-export interface ForeignElement {
-  readonly element: Element;
-  /** Whether it is in the table now. */
-  readonly isThere: boolean;
-}
-
-export interface KeyList {
-  add(element: Element): void;
-}
-
-export interface DifferingElement {
-  readonly element: Element;
-  readonly isMissing: boolean;
+/** Of an affinity entry. */
+interface Lifetime {
+  readonly timeoutMs: number;
+  /** What is left of it. */
+  readonly leftMs: number;
 }
 
 /** What clients dial; without an address, a node port. */
@@ -212,28 +196,35 @@ export interface FrontendPlace {
   readonly port: number;
 }
 
+/** One table. */
 export interface NftClient {
-  /** `only`: elements of these sets alone are read. `undefined`: there is no such table. */
-  inspect(wanted: Ruleset, only?: ReadonlySet<string>): Promise<TableState | undefined>;
   commit(transaction: TableTransaction): Promise<TransactionOutcome>;
-  /** Those of these elements that the kernel lacks or has otherwise. Where one has no comment, any comment is right. */
-  differing(elements: readonly Element[], sets: SetsByName): Promise<readonly DifferingElement[]>;
-  /** What the kernel has for the keys of these. */
-  lookUp(elements: readonly Element[], sets: SetsByName): Promise<readonly ForeignElement[]>;
-  /** How many elements each set has; `undefined` where the kernel does not say. */
-  sizes(): Promise<ReadonlyMap<string, number | undefined>>;
-  /** For keys of this set, of which there may be hundreds of thousands. */
-  keyList(set: TableSet): KeyList;
-  /**
-   * Elements of a set whose keys are none of these, read while commits go on: what is changed meanwhile may be among them or
-   * not. `undefined`: there are some that we cannot represent.
-   */
-  others(set: TableSet, keys: KeyList): Promise<readonly Element[] | undefined>;
   /** Entries of this protocol at these frontends; unset: all of them. Read while commits go on. */
   affinityEntries(
     protocol: Protocol,
     frontends?: readonly FrontendPlace[],
   ): Promise<readonly AffinityEntry[]>;
+}
+
+/** A table of ours that is there. */
+export interface FoundTable {
+  readonly name: string;
+  readonly baseChains: readonly string[];
+  /** The socket that alone can change it, in words: `pid 123 (junction)`. */
+  readonly owner: () => string | undefined;
+}
+
+/** Our tables of one family. */
+export interface NftTables {
+  list(): Promise<readonly FoundTable[]>;
+  table(name: string): NftClient;
+  /** All of it in one transaction. */
+  commit(parts: readonly TablePart[]): Promise<TransactionOutcome>;
+}
+
+interface TablePart {
+  readonly table: string;
+  readonly transaction: TableTransaction;
 }
 
 export interface ElementChanges {
@@ -284,6 +275,13 @@ export function addChains(chains: readonly ChainSpec[]): TableTransaction {
 /** In place of whatever rules it has. */
 export function rewriteChain(chain: ChainSpec): TableTransaction {
   return [{ kind: 'flushChain', chain: chain.name }, ...addRules(chain)];
+}
+
+export function deleteChain(chain: string): TableTransaction {
+  return [
+    { kind: 'flushChain', chain },
+    { kind: 'deleteChain', chain },
+  ];
 }
 
 function addRules({ name, rules }: ChainSpec): TableTransaction {

@@ -19,12 +19,11 @@ const LATER: ReadonlySet<string> = new Set([SCOPES.address.remembering, SCOPES.n
 
 const STICKY_CHAIN = /^sticky-\w+-\d+$/;
 
-export function meaningOf({ ruleset, elements, family, table }: FakeNftKernel): readonly string[] {
+export function meaningOf({ ruleset, elements, family }: FakeNftKernel): readonly string[] {
   const inUse = new Set<string>(elements.map(({ set }) => set));
   const ledTo = new Set(elements.map(({ chain }) => chain));
   const isMeant = (set: string): boolean => (FIXED.has(set) && !LATER.has(set)) || inUse.has(set);
   return [
-    ...(table?.isDormant ? ['dormant'] : []),
     ...ruleset.sets.filter(({ name }) => isMeant(name) && !isAffinity(name)).map(({ name }) => `set ${name}`),
     ...elements.filter(({ set }) => !isAffinity(set)).map(printPlain),
     ...ruleset.chains.flatMap(({ name, hook, rules }) => {

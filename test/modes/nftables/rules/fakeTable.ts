@@ -33,7 +33,10 @@ export interface FakeChain {
 }
 
 export interface FakeTable {
-  readonly isDormant?: boolean;
+  /** The socket that alone may change it. */
+  readonly owner?: number | undefined;
+  /** It stays when its owner ends. */
+  readonly isPersistent?: boolean;
   readonly sets: ReadonlyMap<string, FakeSet>;
   readonly chains: ReadonlyMap<string, FakeChain>;
 }
@@ -49,35 +52,40 @@ const DEEPEST_JUMP = 16;
 /** A transaction under way: a table that is thrown away when something in it is refused. */
 export class Draft {
   readonly #family: Family;
+  readonly #socket: number;
   #sets: Map<string, FakeSet>;
   #chains: Map<string, FakeChain>;
   #exists: boolean;
-  #isDormant: boolean;
+  #owner: number | undefined;
+  #isPersistent: boolean;
   /** Copied already, so that a change of few elements costs little. */
   readonly #own = new Map<string, Map<string, Element>>();
 
-  constructor(table: FakeTable | undefined, family: Family) {
+  constructor(table: FakeTable | undefined, family: Family, socket: number) {
     this.#family = family;
+    this.#socket = socket;
     this.#exists = table !== undefined;
-    this.#isDormant = table?.isDormant ?? false;
+    this.#owner = table?.owner;
+    this.#isPersistent = table?.isPersistent ?? false;
     this.#sets = new Map(table?.sets);
     this.#chains = new Map(table?.chains);
   }
 
   get table(): FakeTable | undefined {
-    return this.#exists ? { sets: this.#sets, chains: this.#chains, isDormant: this.#isDormant } : undefined;
+    const owner = this.#owner;
+    return this.#exists
+      ? { sets: this.#sets, chains: this.#chains, owner, isPersistent: this.#isPersistent }
+      : undefined;
   }
 
   perform(operation: TableOperation): void {
-    if (operation.kind === 'addTable') {
-      this.#exists = true;
-      this.#isDormant = false;
-      return;
-    }
+    if (this.#owner !== undefined && this.#owner !== this.#socket) throw new Refused('EPERM');
+    if (operation.kind === 'addTable') return this.#addTable(operation);
     if (!this.#exists) throw new Refused('ENOENT');
     switch (operation.kind) {
       case 'deleteTable':
         this.#exists = false;
+        this.#owner = undefined;
         this.#sets = new Map();
         this.#chains = new Map();
         return;
@@ -108,6 +116,17 @@ export class Draft {
   /** At the end: whether every chain may do what it does where packets come by. */
   validate(): void {
     for (const [name, { hook }] of this.#chains) if (hook) this.#validateChain(name, hook, 0);
+  }
+
+  /** The flags of one that is there cannot be changed. */
+  #addTable(operation: Extract<TableOperation, { kind: 'addTable' }>): void {
+    const isOwned = operation.isOwned === true;
+    const isPersistent = operation.isPersistent === true;
+    if (this.#exists && (isOwned !== (this.#owner !== undefined) || isPersistent !== this.#isPersistent))
+      throw new Refused('ENOTSUP');
+    this.#exists = true;
+    this.#owner = isOwned ? this.#socket : undefined;
+    this.#isPersistent = isPersistent;
   }
 
   #addSet(set: TableSet): void {
@@ -196,6 +215,8 @@ export class Draft {
     const known = elements.get(text);
     if (known && !sameValue(known, element)) throw new Refused('EEXIST');
     if (known) return;
+    const { lifetime } = element;
+    if (lifetime && lifetime.leftMs > lifetime.timeoutMs) throw new Refused('ERANGE');
     if (set.ranges && [...elements.values()].some((other) => overlap(other.key, element.key)))
       throw new Refused('EEXIST');
     elements.set(text, element);

@@ -69,11 +69,16 @@ function ruleOf(text: string): RuleSpec {
   };
 }
 
-/** `10.0.0.1`, `10.0.0.0/8`, of a map `A`, of a drawn number `0 B`, of a verdict `-> chain`. */
+/** `10.0.0.1`, `10.0.0.0/8`, of an affinity map `A 20/60`, which has 20 of 60 seconds left, of a map `A`, of a drawn number `0 B`, of a verdict `-> chain`. */
 function elementOf({ name, ranges, data }: TableSet, text: string): Element {
   const [word = '', second] = text.split(' ');
   const value = ENDPOINTS[(second ?? word) as keyof typeof ENDPOINTS];
   const endpoint = value && { endpoint: value };
+  if (name === 'affinity-tcp') {
+    const [leftMs = 0, timeoutMs = 0] = (second ?? '').split('/').map((seconds) => Number(seconds) * 1000);
+    const key = { address: ip('10.0.0.1'), secondAddress: ip('10.96.0.1'), port: 80 };
+    return { set: name, key, endpoint: ENDPOINTS[word as 'A'], lifetime: { leftMs, timeoutMs } };
+  }
   if (ranges) return { set: name, key: { ...(name === 'allowed' && K), range: cidr(word) } };
   if (data === undefined) return { set: name, key: { address: ip(word) }, ...endpoint };
   if (data === 'endpoint')
@@ -87,7 +92,15 @@ const HOOKED = /^(\w+) (prerouting|postrouting|input) (-?\d+)$/;
 function operationOf(text: string): TableOperation {
   const [, verb = '', noun = '', rest = ''] = /^(add|delete|flush) (\S+) ?(.*)$/.exec(text) ?? [];
   const isAdded = verb === 'add';
-  if (noun === 'table') return { kind: isAdded ? 'addTable' : 'deleteTable' };
+  if (noun === 'table') {
+    if (!isAdded) return { kind: 'deleteTable' };
+    const flags = rest.split(' ');
+    return {
+      kind: 'addTable',
+      ...(flags.includes('owned') && { isOwned: true }),
+      ...(flags.includes('persistent') && { isPersistent: true }),
+    };
+  }
   if (noun === 'set')
     return isAdded ? { kind: 'addSet', set: setOf(rest) } : { kind: 'deleteSet', set: rest };
   if (noun === 'rule') {
@@ -243,6 +256,14 @@ const CASES: readonly (readonly [name: string, outcome: string, ...transactions:
   ['refusal where packets come in', 'done', `${BASE}; add rule base reject`],
   ['refusal where packets go out', 'ENOTSUP', `${LAST}; add rule base reject`],
   ['clients are remembered', 'done', 'add set affinity-tcp; add chain a; add rule a learn'],
+  ['a client that was remembered before', 'done', 'add set affinity-tcp; add affinity-tcp A 20/60'],
+  ['a client with more than all its time', 'ERANGE', 'add set affinity-tcp; add affinity-tcp A 70/60'],
+  [
+    'a client that is remembered already',
+    'EEXIST',
+    'add set affinity-tcp; add affinity-tcp A 20/60',
+    'add affinity-tcp B 20/60',
+  ],
 ];
 
 /** The real kernel looks at both ends of a new range, and takes a range away as a whole. */
@@ -269,5 +290,15 @@ export const KERNEL_CASES: readonly KernelCase[] = [
   { name: 'a table that is not there goes', outcome: 'ENOENT', transactions: [[{ kind: 'deleteTable' }]] },
   { name: 'a set of no table', outcome: 'ENOENT', transactions: [operationsOf('add set plain')] },
   ...casesOf(CASES),
+  {
+    name: 'a table that is owned and persistent',
+    outcome: 'done',
+    transactions: [operationsOf('add table owned persistent; add set plain'), operationsOf('delete table')],
+  },
+  {
+    name: 'a table becomes owned',
+    outcome: 'ENOTSUP',
+    transactions: [TABLE, operationsOf('add table owned persistent')],
+  },
   ...casesOf(LENIENT).map((each) => ({ ...each, really: 'done' as const })),
 ];

@@ -2,6 +2,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { TABLE } from '../../../../src/modes/nftables/rules/names.ts';
 import { printTable } from '../../../../src/modes/nftables/rules/print.ts';
 import { wholeTable } from '../../../../src/modes/nftables/rules/referenceCounts.ts';
 import { bundle } from '../../../system/support/bundle.ts';
@@ -15,14 +16,13 @@ import { plannedNft } from './served.ts';
 const BUILD = `
   import { directChannel } from './src/netlink/channel.ts';
   import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
-  import { NetlinkNftClient } from './src/modes/nftables/client.ts';
+  import { NetlinkNftTables } from './src/modes/nftables/tables.ts';
   import { PRINT_CASES } from './test/modes/nftables/rules/printCases.ts';
   import { serveNft } from './test/modes/nftables/rules/served.ts';
   const given = PRINT_CASES[Number(process.argv[2])];
-  const client = new NetlinkNftClient(given.family, directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
-  const { refused } = await serveNft(given, client);
-  const again = await serveNft(given, client);
-  console.log(JSON.stringify({ refused: refused.size, again: again.commits }));`;
+  const tables = new NetlinkNftTables(given.family, directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
+  const { refused } = await serveNft(given, tables);
+  console.log(JSON.stringify({ refused: refused.size }));`;
 
 let script = '';
 beforeAll(async () => {
@@ -41,8 +41,8 @@ describe.each(PRINT_CASES.map((given, index) => ({ given, index, name: given.nam
       const namespace = await openNamespace();
       try {
         const built = JSON.parse(await output(namespace, process.execPath, script, String(index)));
-        expect(built).toEqual({ refused: 0, again: 0 });
-        const table = ['table', family === 'IPv4' ? 'ip' : 'ip6', 'junction'] as const;
+        expect(built).toEqual({ refused: 0 });
+        const table = ['table', family === 'IPv4' ? 'ip' : 'ip6', TABLE] as const;
         const list = (): Promise<string> => output(namespace, 'nft', 'list', ...table);
         const listing = await list();
         expect(listing).not.toMatch(/invalid|unknown|0x[0-9a-f]{9}/);

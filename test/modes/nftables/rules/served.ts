@@ -2,7 +2,7 @@
 import { dataplaneOf } from '../../../../src/modes/dataplane.ts';
 import { nftSettings } from '../../../../src/modes/nftables/settings.ts';
 import type { NftSettings } from '../../../../src/modes/nftables/rules/ruleset.ts';
-import type { NftClient } from '../../../../src/modes/nftables/rules/table.ts';
+import type { NftTables } from '../../../../src/modes/nftables/rules/table.ts';
 import type { Cidr, Family, Ip } from '../../../../src/model/ip.ts';
 import type { NodeView, Plan } from '../../../../src/plan/types.ts';
 import type { SyncReport } from '../../../../src/proxy/report.ts';
@@ -38,9 +38,9 @@ export function plannedNft(given: ServedCluster): { readonly plan: Plan; readonl
   return { plan: cluster.planner, settings: nftSettings(factsOf(given), cluster.planner.view) };
 }
 
-export function serveNft(given: ServedCluster, client: NftClient): Promise<SyncReport> {
+export function serveNft(given: ServedCluster, tables: NftTables): Promise<SyncReport> {
   const { nodeIps, serviceCidrs, ...facts } = factsOf(given);
-  const proxier = nftMode(client, () => nodeIps, facts);
+  const proxier = nftMode(tables, () => nodeIps, { ...facts, isProtected: false });
   proxier.setServiceCidrs(serviceCidrs);
   return dataplaneOf(proxier).rewrite(plannedNft(given).plan);
 }
