@@ -143,7 +143,8 @@ export const ERRORS = {
     remedy: 'Junction keeps retrying. `junction_foreign_changes_total` names the program that does it.',
   },
   NFTABLES_OWNED: {
-    meaning: 'Another process owns a table with one of our names: the kernel lets nobody else change it. Nothing was changed.',
+    meaning:
+      'Another process owns a table with one of our names: the kernel lets nobody else change it. Nothing was changed.',
     remedy: 'Stop the process that the message names; Junction keeps retrying.',
   },
   LOCAL_API_UNREACHABLE: {

@@ -141,7 +141,7 @@ export async function cleanupCommand(
   const removed: Removed = { iptables, counters, ipvs, nftables };
   output.out(settings.output === 'json' ? printJson(removed, dryRun) : printText(removed, dryRun));
   const failures = [ipvs, nftables, ...iptables].flatMap((each) => each.failures);
-  return failures.length === 0 ? 0 : 1;
+  return failures.length > 0 || (nftables.junctionIsRunning && !dryRun) ? 1 : 0;
 }
 
 /** Rules of a program that is not there cannot be looked for, and nobody has written any with it. */
@@ -217,7 +217,7 @@ function printText({ iptables, counters, ipvs, nftables }: Removed, dryRun: bool
     .map(({ family, servers, addresses, sets }) => [family, servers.length, addresses, sets.length] as const)
     .filter(([, ...counts]) => counts.some((count) => count > 0));
   const nftRows = nftables.tables.map(({ family, table: name, objects }) => [family, name, objects]);
-  const running = 'A Junction is running here and will write its tables again: stop it first.\n';
+  const running = 'A Junction is running here, and its tables are its own: stop it first.\n';
   const kept = iptables.flatMap(({ family, kept: chains }) =>
     chains.map(({ table: of, chain, reason }) => `Kept ${chain} in ${of} (${family}): ${WHY_KEPT[reason]}\n`),
   );

@@ -222,7 +222,7 @@ table ip kube-proxy {
 describe('nftables', () => {
   test('an element that is deleted is named, with the packets that it concerns', async () => {
     await apply('nftables');
-    await run('nft', 'delete', 'element', 'ip', 'junction', 'service-ips', '{ 10.96.0.1 }');
+    await run('nft', 'delete', 'element', 'ip', 'junction-a', 'service-ips', '{ 10.96.0.1 }');
     const damaged = await diff('nftables');
     expect(damaged.code).toBe(1);
     expect(texts(damaged)).toContain('+ element service-ips: 10.96.0.1');

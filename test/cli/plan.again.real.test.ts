@@ -114,8 +114,8 @@ describe('nftables mode', () => {
     expect(first).not.toContain('10.244.1.9 . 8080');
     expect(first.match(/^table .*$/gm)).toEqual([
       'table ip other {',
-      'table ip junction {',
-      'table ip6 junction {',
+      'table ip junction-a {',
+      'table ip6 junction-a {',
     ]);
     expect(first).toContain('comment "shop/web:http" : 10.244.1.1 . 8080');
   });

@@ -140,7 +140,7 @@ describe('a file and flags', () => {
       iptablesVariant: 'auto',
       ipvsDrainLimit: 0,
       nftablesCounters: false,
-      nftablesBackstop: true,
+      nftablesProtection: 'auto',
       sysctlRoot: '/proc/sys',
       apiSocket: '/run/junction/junction.sock',
       apiSocketMode: '0600',

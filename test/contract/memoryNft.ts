@@ -2,6 +2,7 @@
 import type { Family, Ip } from '../../src/model/ip.ts';
 import { NftReader } from '../../src/modes/nftables/inspect.ts';
 import type { KnownFacts } from '../../src/modes/nftables/kernel/compare.ts';
+import type { LearnedElement } from '../../src/modes/nftables/kernel/machine.ts';
 import {
   type MemorySet,
   MemorySource,
@@ -11,7 +12,7 @@ import { lowerRule } from '../../src/modes/nftables/lower.ts';
 import { NFT_FAMILY } from '../../src/modes/nftables/rules/print.ts';
 import type { Element, TableSet } from '../../src/modes/nftables/rules/table.ts';
 import { listOf, specOf } from '../../src/modes/nftables/sets.ts';
-import type { Learned, WalkOutcome } from '../../src/modes/kernelRules.ts';
+import type { WalkOutcome } from '../../src/modes/walk.ts';
 import { MessageWriter } from '../../src/netlink/codec.ts';
 import { decodeElements, elementsRequest, type SetElement } from '../../src/netlink/nftables/elements.ts';
 import { propertiesOf } from '../../src/netlink/nftables/setSpec.ts';
@@ -79,7 +80,7 @@ export class NftSide extends MemorySide {
   }
 
   /** Whether a client that was sent to an endpoint once is sent there again, and nowhere else, and still remembered. */
-  async #isKept(row: Subject, first: WalkOutcome): Promise<boolean> {
+  async #isKept(row: Subject, first: WalkOutcome<LearnedElement>): Promise<boolean> {
     const reader = await this.reader(first.learned);
     const { outcomes } = await reader.walk(row.packet, NODE1);
     const [only] = outcomes;
@@ -132,7 +133,10 @@ function mostLookupsOf({ ruleset }: FakeNftKernel): (packet: Packet) => number {
 
 /** The table, as the bytes that a kernel would answer with. */
 function memoryTable({ inForce, family }: FakeNftKernel, learned: readonly Learned[]): MemoryTable {
-  const [name, { sets, chains }] = inForce ?? ['', { sets: new Map<string, never>(), chains: new Map<string, never>() }];
+  const [name, { sets, chains }] = inForce ?? [
+    '',
+    { sets: new Map<string, never>(), chains: new Map<string, never>() },
+  ];
   return {
     family: NFT_FAMILY[family],
     table: name,
@@ -149,7 +153,7 @@ function memoryTable({ inForce, family }: FakeNftKernel, learned: readonly Learn
         ...propertiesOf(specOf(set, family)),
         elements: [
           ...encoded(set, [...elements.values()], family),
-          ...learned.flatMap(({ name, key, data }) => (key && name === set.name ? [{ key, data }] : [])),
+          ...learned.filter((each) => each.set === set.name).map(({ key, data }) => ({ key, data })),
         ],
       }),
     ),

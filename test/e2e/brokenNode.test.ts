@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import type { Host } from '../../lab/host.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
+import { named } from './support/nftTable.ts';
 import { ask, type Answered, cureOf, expectCauseAndCure } from './support/asked.ts';
 import { whilePaused } from './support/paused.ts';
 import { expectAnswers } from './support/traffic.ts';
@@ -37,9 +38,9 @@ const MODES: Readonly<Record<string, Broken>> = {
     missing: /missing: .*KUBE-S/,
   },
   nftables: {
-    flush: ['nft', 'delete', 'table', 'ip', 'junction'],
-    deleteOne: (node) =>
-      node.run(['nft', 'delete', 'element', 'ip', 'junction', 'service-ips', `{ ${WEB} }`]),
+    flush: ['nft', 'flush', 'ruleset'],
+    deleteOne: async (node) =>
+      node.run(['nft', await named(node, `delete element ip junction service-ips { ${WEB} }`)]),
     missing: /missing: .*service-ips/,
   },
 };
@@ -51,6 +52,8 @@ describe.each(Object.entries(MODES))('a broken node, %s mode', (mode, broken) =>
     const made = await Daemon.create(
       node(),
       `--proxy-mode=${mode}`,
+      // Otherwise nobody could break it.
+      '--nftables-protection=backstop',
       '--conntrack-max-per-core=0',
       '--conntrack-min=0',
     );

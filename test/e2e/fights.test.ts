@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import type { Host } from '../../lab/host.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
-import { ourTables } from './support/nftTable.ts';
 import { ourRules } from './support/rules.ts';
 import { useInLab } from './support/use.ts';
 import { manifests } from './cluster.ts';
@@ -28,15 +27,6 @@ const FIGHTS: readonly Fight[] = [
       'iptables-nft -w 60 -t nat -D PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES',
     program: 'iptables-nft',
     object: 'chain nat PREROUTING',
-  },
-  {
-    title: 'over the rules of a base chain, nftables',
-    flags: ['--proxy-mode=nftables'],
-    read: ourTables,
-    remove:
-      'nft list chain ip junction prerouting | grep -q "jump\\|goto" && nft flush chain ip junction prerouting',
-    program: 'nft',
-    object: 'chain prerouting',
   },
 ];
 

@@ -8,6 +8,7 @@ import { useLab } from '../lab/requireLab.ts';
 import { parseExposition } from '../telemetry/metrics/parse.ts';
 import { Configured, type Fields } from './support/configured.ts';
 import { fetchFrom } from './support/fetch.ts';
+import { named } from './support/nftTable.ts';
 import { answerers, SOON_MS } from './support/traffic.ts';
 import { useInLab } from './support/use.ts';
 import { nodeObject } from './cluster.ts';
@@ -31,7 +32,8 @@ describe('the nftables mode', () => {
     });
   }
 
-  const table = (family = 'ip'): Promise<string> => node().run(['nft', 'list', 'table', family, 'junction']);
+  const table = async (family = 'ip'): Promise<string> =>
+    node().run(['nft', await named(node(), `list table ${family} junction`)]);
 
   describe('with its defaults', () => {
     const configured = usingConfig({});

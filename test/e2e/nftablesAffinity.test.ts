@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { addressOf, type HostName } from '../../lab/topology.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { Daemon, eventually } from './daemon.ts';
+import { named } from './support/nftTable.ts';
 import { whilePaused } from './support/paused.ts';
 import { useInLab } from './support/use.ts';
 import { manifests, type ServiceWords } from './cluster.ts';
@@ -48,7 +49,11 @@ function sticky(pods: string, seconds = LONG): ServiceWords {
 describe('clients that a service remembers', () => {
   const lab = useLab();
   const daemon = useInLab(async () => {
-    const made = await Daemon.create(lab().host('node1'), '--proxy-mode=nftables');
+    const made = await Daemon.create(
+      lab().host('node1'),
+      '--proxy-mode=nftables',
+      '--nftables-protection=backstop',
+    );
     await made.write(manifests([]));
     await made.start();
     return made;
@@ -204,7 +209,7 @@ describe('clients that a service remembers', () => {
     await serve(sticky('abcd'));
     const node = lab().host('node1');
     await whilePaused(node, daemon().log, async () => {
-      await node.run(['nft', 'flush', 'chain', 'ip', 'junction', 'prerouting']);
+      await node.run(['nft', await named(node, 'flush chain ip junction prerouting')]);
       const { outcome } = await lab().host('client').request('tcp', WEB.ip, 80, { timeoutMs: 500 });
       expect(outcome).toBe('timeout');
     });
@@ -213,7 +218,8 @@ describe('clients that a service remembers', () => {
   });
 
   test('time-outs and pool sizes that no service has any more leave the table', async () => {
-    const list = (): Promise<string> => lab().host('node1').run(['nft', 'list', 'table', 'ip', 'junction']);
+    const node = lab().host('node1');
+    const list = async (): Promise<string> => node.run(['nft', await named(node, 'list table ip junction')]);
     await serve(sticky('abcd', 77));
     expect(await list()).toMatch(/map any-4 [^]*chain sticky-tcp-77 /);
     await serve(sticky('ab', 99));

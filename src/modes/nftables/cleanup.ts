@@ -1,11 +1,11 @@
 /** Finds and removes whole tables that an nftables mode left, ours or kube-proxy's, from nothing but the kernel's state. */
 import { constants } from 'node:os';
-import { BACKSTOP_TABLE, isOurTable, OUR_TABLES } from './rules/names.ts';
+import { isOurTable, OUR_TABLES } from './rules/names.ts';
 import { NFT_FAMILY } from './rules/print.ts';
 import { JunctionError } from '../../errors.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
-import { messagesOf, type NetlinkChannel, type TransactionChannel } from '../../netlink/channel.ts';
-import { decodeChain, decodeTable, getChains, getTables } from '../../netlink/nftables/objects.ts';
+import type { NetlinkChannel, TransactionChannel } from '../../netlink/channel.ts';
+import { decodeTable, getTables } from '../../netlink/nftables/objects.ts';
 import { transaction } from '../../netlink/nftables/transaction.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import type { Log } from '../../log/log.ts';
@@ -51,14 +51,6 @@ export async function findTables(
     }
   }
   return { stale, isJunctionRunning };
-}
-
-/** The name of our table that is in force: its base chains are hooked. `undefined`: none is. */
-export async function findTable(channel: NetlinkChannel, family: Family): Promise<string | undefined> {
-  const [reply] = await channel.dumpAll([getChains(NFT_FAMILY[family])]);
-  return messagesOf(reply, 'the chains of nftables')
-    .map(({ payload }) => decodeChain(payload))
-    .find(({ table, isBase }) => isBase && table !== BACKSTOP_TABLE && isOurTable(table))?.table;
 }
 
 /** Returns why it cannot be deleted; one that another program has deleted meanwhile needs no more. */

@@ -3,7 +3,12 @@ import { constants } from 'node:os';
 import { JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
-import { type DumpReply, messagesOf, type NetlinkChannel, type TransactionChannel } from '../../netlink/channel.ts';
+import {
+  type DumpReply,
+  messagesOf,
+  type NetlinkChannel,
+  type TransactionChannel,
+} from '../../netlink/channel.ts';
 import { NLM_F_DUMP } from '../../netlink/codec.ts';
 import { decodeElements, getElements, readElements } from '../../netlink/nftables/elements.ts';
 import type { SetElement, SetPlace } from '../../netlink/nftables/elements.ts';
@@ -47,7 +52,9 @@ export class NetlinkNftClient implements NftClient {
 
   async commit(transaction: TableTransaction): Promise<TransactionOutcome> {
     const lowered = await this.lower(transaction);
-    return lowered.state === 'lowered' ? commitBatch(this.#channel, lowered.operations, transaction) : lowered;
+    return lowered.state === 'lowered'
+      ? commitBatch(this.#channel, lowered.operations, transaction)
+      : lowered;
   }
 
   /** In the kernel's terms. Refused where a rule to be deleted is not there. */

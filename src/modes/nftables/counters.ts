@@ -42,7 +42,12 @@ export async function readConnections(
       if (!count) return;
       const owner = `${count.servicePort} ${count.protocol}`;
       if (!isPool(set)) whole.add(owner);
-      result.push({ ...count, family, element: `${table} ${count.element}`, isCountedElsewhere: isPool(set) && whole.has(owner) });
+      result.push({
+        ...count,
+        family,
+        element: `${table} ${count.element}`,
+        isCountedElsewhere: isPool(set) && whole.has(owner),
+      });
     };
     // A set that was deleted meanwhile has none.
     const elements = (await readSet(channel, place)) ?? [];

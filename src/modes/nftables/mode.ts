@@ -142,6 +142,7 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
 
 const PROTECTED = {
   owned: 'No other program can change our tables while Junction runs',
-  backstop: 'Other programs can change our tables; a table behind them holds connections until they are rebuilt',
+  backstop:
+    'Other programs can change our tables; a table behind them holds connections until they are rebuilt',
   none: 'Other programs can change our tables; nothing holds connections until they are rebuilt',
 } as const;

@@ -6,7 +6,7 @@ import { familyOfNumber } from '../../netlink/inet.ts';
 import { decodeText } from '../../netlink/kinds.ts';
 import { NFNLGRP_NFTABLES, decodeGeneration, operationOf } from '../../netlink/nftables/message.ts';
 import { decodeNotification } from '../../netlink/nftables/notifications.ts';
-import { NFGENMSG_BYTES } from '../../netlink/nfnetlink.ts';
+import { NFGENMSG_BYTES } from '../../netlink/generic.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import type { NetlinkThread, Watch } from '../../netlink/thread.ts';
 import type { ChangedBy } from '../../proxy/foreignChanges.ts';

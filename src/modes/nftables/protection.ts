@@ -23,7 +23,10 @@ async function canBeOwned(channel: TransactionChannel, family: Family): Promise<
   const place = { family: NFT_FAMILY[family], table: TRIAL_TABLE };
   // A kernel without nf_tables for the family refuses any table; and another may have been left by a check that was killed.
   for (const flags of [{}, { isOwned: true, isPersistent: true }]) {
-    const operations = [{ kind: 'addTable', ...place, ...flags }, { kind: 'deleteTable', ...place }] as const;
+    const operations = [
+      { kind: 'addTable', ...place, ...flags },
+      { kind: 'deleteTable', ...place },
+    ] as const;
     if ((await channel.commit(transaction(operations))).state !== 'done') return false;
   }
   return true;

@@ -15,6 +15,7 @@ import { systemClock } from '../../time/systemClock.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import { wait } from '../../time/wait.ts';
 import type { Dataplane } from '../dataplane.ts';
+import { BackgroundRebuild } from './rules/background.ts';
 import type { Backstop } from './rules/backstop.ts';
 import { Evictions } from './rules/eviction.ts';
 import { BACKSTOP_TABLE } from './rules/names.ts';
@@ -38,28 +39,16 @@ export interface NftSyncOptions {
   readonly request?: (cause: string) => void;
   /** Other programs change the table again and again: it is rebuilt after this time. */
   readonly onBackoff?: (delayMs: number) => void;
-  /** Before a table that this process wrote is deleted. */
+  /** Before a table that was in force is deleted. */
   readonly onReplaced?: (table: string, ruleset: Ruleset) => Promise<void>;
-}
-
-/** A rebuild beside syncs. */
-interface Background {
-  rebuild?: Rebuild;
-  refused?: ReadonlyMap<ServicePortId, Error>;
-  isReady: boolean;
-  /** Another program changed what was built. */
-  isSpoiled: boolean;
-  error?: unknown;
-  /** Never rejects. */
-  readonly done: Promise<void>;
 }
 
 /** In a report: something that nothing looks up any more could not be deleted. */
 const CLEANUP_FAILURES = 'cleanup.failures';
 /** When to look again whether affinity entries are copied or evicted. */
 const AFFINITY_MS = 1000;
-/** After so long without a change by others, the next one is answered at once again. */
-const QUIET_MS = 120_000;
+/** A change by others that comes so long after a rebuild is no answer to it: it is repaired at once. */
+const ANSWER_MS = 10_000;
 const TRIES = 3;
 
 export class NftSync implements KernelWriter, Dataplane {
@@ -73,12 +62,13 @@ export class NftSync implements KernelWriter, Dataplane {
   #isOutdated = false;
   /** The table is to be built again beside syncs. */
   #isRebuildWanted = false;
-  #background: Background | undefined;
+  #background: BackgroundRebuild | undefined;
   /** What follows a swap, beside syncs. */
   #finishing: Promise<unknown> | undefined;
   #refused: ReadonlyMap<ServicePortId, Error> = new Map();
   readonly #retries = { refused: new RetryDelay(), cleanup: new RetryDelay(), foreign: new RetryDelay() };
-  #lastForeign = Number.NEGATIVE_INFINITY;
+  /** For the changes of others. */
+  #rebuiltAt = Number.NEGATIVE_INFINITY;
   #isForeign = false;
   #serviceCidrs: readonly Cidr[] = [];
   #attempt: SyncAttempt = 'full';
@@ -104,14 +94,19 @@ export class NftSync implements KernelWriter, Dataplane {
     try {
       await this.#write(plan, ids, report);
     } catch (error) {
-      if (this.#isOutdated && !wasOutdated) this.#options.request?.('the outcome of a transaction is not known');
+      if (this.#isOutdated && !wasOutdated)
+        this.#options.request?.('the outcome of a transaction is not known');
       await this.#options.backstop?.release(plan, ids);
       throw await this.#named(error);
     }
     await this.#evict(plan, report);
     for (const [id, error] of this.#refused) report.refused.set(id, error);
     const all = this.#attempt === 'full' ? undefined : ids;
-    await this.#options.backstop?.sync(plan, { changed: all, refused: report.refused }, this.#optionsFor(plan));
+    await this.#options.backstop?.sync(
+      plan,
+      { changed: all, refused: report.refused },
+      this.#optionsFor(plan),
+    );
     this.#end(report);
     return { ...report.end(this.#attempt), ...(this.#isForeign && { isRepairing: true }) };
   }
@@ -138,7 +133,10 @@ export class NftSync implements KernelWriter, Dataplane {
     const before = table.objects;
     const again = this.#retries.refused.isDue(this.#now()) ? [...this.#refused.keys()] : [];
     const all = [...new Set([...ids, ...again])];
-    this.#evictions.note(all.flatMap((id) => table.ports.get(id) ?? []), plan);
+    this.#evictions.note(
+      all.flatMap((id) => table.ports.get(id) ?? []),
+      plan,
+    );
     try {
       this.#noteRefused(all, await table.change(all, plan.servicePorts, options));
       await table.retire();
@@ -165,12 +163,13 @@ export class NftSync implements KernelWriter, Dataplane {
   /** Now, whatever waits for it: the table in force cannot be written. */
   async #rebuild(plan: Plan, options: TableOptions, report: ReportBuilder): Promise<void> {
     this.#attempt = 'full';
-    await this.#stopBackground();
+    await this.#background?.stop();
+    this.#background = undefined;
     await this.#finishing;
     for (let tries = 1; ; tries++) {
       try {
         const rebuild = await Rebuild.begin(this.#rebuildOptions, options);
-        const refused = await rebuild.fill(plan.servicePorts, this.#table?.ports ?? new Map());
+        const refused = await rebuild.writeAll(plan.servicePorts, this.#table?.ports ?? new Map());
         await rebuild.copyAffinity(await rebuild.inForce(), { plan, nodeIps: options.nodeIps ?? [] });
         return await this.#swap(rebuild, plan, refused, report);
       } catch (error) {
@@ -214,7 +213,10 @@ export class NftSync implements KernelWriter, Dataplane {
     try {
       const { nodeIps = [] } = rebuild.table.options;
       await rebuild.copyAffinity(old, { plan, nodeIps });
-      if (before) await this.#options.onReplaced?.(before.name, before.ruleset);
+      for (const { name } of old) {
+        const { ruleset } = name === before?.name ? before : rebuild.table;
+        await this.#options.onReplaced?.(name, ruleset);
+      }
     } catch {
       // The kernel did not answer; the old table must not stay for that.
     }
@@ -246,57 +248,37 @@ export class NftSync implements KernelWriter, Dataplane {
     report: ReportBuilder,
   ): Promise<void> {
     const { cleanup } = this.#retries;
-    if (cleanup.isWaiting && cleanup.isDue(this.#now()) && !this.#finishing && !this.#background) await this.#sweep();
+    if (cleanup.isWaiting && cleanup.isDue(this.#now()) && !this.#finishing && !this.#background)
+      await this.#sweep();
     const background = this.#background;
-    if (!background) {
-      if (this.#isRebuildWanted) this.#beginInBackground(table, plan);
-      return;
-    }
-    background.rebuild?.note(ids);
-    if (background.error !== undefined) {
-      this.#background = undefined;
-      if (!background.isSpoiled) throw background.error;
-      return this.#beginInBackground(table, plan);
-    }
-    const { rebuild, refused = new Map() } = background;
-    if (!background.isReady || !rebuild) return;
+    background?.note(ids);
+    if (!background && this.#isRebuildWanted) this.#beginInBackground(table, plan);
+    if (!background?.hasEnded) return;
     this.#background = undefined;
-    if (background.isSpoiled || !deepEqual(rebuild.table.options, table.options)) return this.#beginInBackground(table, plan);
+    if (background.isSpoiled) return this.#beginInBackground(table, plan);
+    const { built } = background;
+    if (!built) return;
+    if (!deepEqual(built.rebuild.table.options, table.options)) return this.#beginInBackground(table, plan);
     await this.#finishing;
-    await rebuild.catchUp(table.ports, 0);
-    await this.#swap(rebuild, plan, new Map([...this.#refused, ...refused]), report);
+    await built.rebuild.catchUp(table.ports, 0);
+    await this.#swap(built.rebuild, plan, new Map([...this.#refused, ...built.refused]), report);
   }
 
-  /** Changes go on into the table in force meanwhile. */
   #beginInBackground(table: WrittenTable, plan: Plan): void {
     const { foreign } = this.#retries;
     const now = this.#now();
     if (this.#isForeign && !foreign.isDue(now)) return;
-    if (this.#isForeign) foreign.failed(now);
-    const background: Background = { isReady: false, isSpoiled: false, done: Promise.resolve() };
-    const run = async (): Promise<void> => {
-      await this.#finishing;
-      const rebuild = await Rebuild.begin(this.#rebuildOptions, table.options);
-      background.rebuild = rebuild;
-      background.refused = await rebuild.fill(new Map(table.ports), new Map());
-      await rebuild.catchUp(table.ports);
-      const { nodeIps = [] } = table.options;
-      await rebuild.copyAffinity([table], { plan, nodeIps });
-      background.isReady = true;
-    };
-    const done = run()
-      .catch((error: unknown) => {
-        background.error = error;
-      })
-      .then(() => this.#options.request?.('a rebuilt table is ready'));
-    this.#background = Object.assign(background, { done });
-  }
-
-  async #stopBackground(): Promise<void> {
-    const background = this.#background;
-    this.#background = undefined;
-    background?.rebuild?.stop();
-    await background?.done;
+    if (this.#isForeign) {
+      foreign.failed(now);
+      this.#rebuiltAt = now;
+    }
+    this.#background = new BackgroundRebuild({
+      rebuild: this.#rebuildOptions,
+      table,
+      plan,
+      after: this.#finishing,
+      onEnd: () => this.#options.request?.('a rebuilt table is ready'),
+    });
   }
 
   get #rebuildOptions(): RebuildOptions {
@@ -350,11 +332,10 @@ export class NftSync implements KernelWriter, Dataplane {
   async #named(error: unknown): Promise<unknown> {
     if (!isJunctionError(error, 'NFTABLES_OWNED')) return error;
     const found = await this.#options.tables.list().catch(() => []);
-    const owned = found.flatMap(({ name, owner }) => {
-      const who = owner();
-      return who === undefined ? [] : `table ${name} belongs to ${who}`;
-    });
-    return new JunctionError('NFTABLES_OWNED', `nftables: ${owned.join(', ') || error.message}; trying again`);
+    const owners = found.flatMap(({ owner }) => owner() ?? []).join(', ');
+    const whose = owners === '' ? 'another process' : owners;
+    const text = `nftables: a table of our name belongs to ${whose}, which alone can change it (EPERM)`;
+    return new JunctionError('NFTABLES_OWNED', `${text}; trying again`);
   }
 
   get attempt(): SyncAttempt {
@@ -364,7 +345,9 @@ export class NftSync implements KernelWriter, Dataplane {
   get sideWork(): readonly SideWork[] {
     const evicting = this.#evictions.running;
     return [
-      ...(evicting ? [{ what: 'clients of endpoints that are gone are being forgotten', done: evicting }] : []),
+      ...(evicting
+        ? [{ what: 'clients of endpoints that are gone are being forgotten', done: evicting }]
+        : []),
       ...(this.#finishing ? [{ what: 'the table before is being deleted', done: this.#finishing }] : []),
     ];
   }
@@ -402,17 +385,11 @@ export class NftSync implements KernelWriter, Dataplane {
 
   /** Another program changed these tables, or may have: unset means any. Returns whether a sync should follow. */
   noteForeign(names?: ReadonlySet<string>): boolean {
-    const background = this.#background;
-    const isNext = names?.has(background?.rebuild?.table.name ?? '') ?? true;
-    if (background && isNext) {
-      background.isSpoiled = true;
-      background.rebuild?.stop();
-    }
+    this.#background?.spoil(names);
     if (names && !names.has(this.#table?.name ?? '')) return false;
     const now = this.#now();
     const { foreign } = this.#retries;
-    if (now - this.#lastForeign > QUIET_MS) foreign.succeeded();
-    this.#lastForeign = now;
+    if (now - this.#rebuiltAt > ANSWER_MS) foreign.succeeded();
     if (!this.#isForeign && !foreign.isDue(now)) this.#options.onBackoff?.(foreign.remainingMs(now) ?? 0);
     this.#isForeign = true;
     this.#isRebuildWanted = true;

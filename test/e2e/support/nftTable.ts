@@ -15,10 +15,24 @@ interface Block {
 export async function ourTables(node: Host): Promise<string> {
   const texts = [];
   for (const family of TABLE_FAMILIES) {
-    const { exitCode, stdout } = await node.exec(['nft', 'list', 'table', family, 'junction']);
+    const table = (await tableNames(node)).get(family) ?? 'none';
+    const { exitCode, stdout } = await node.exec(['nft', 'list', 'table', family, table]);
     texts.push(`table ${family}\n${exitCode === 0 ? normalised(stdout) : 'none'}`);
   }
   return texts.join('\n');
+}
+
+/** By family: the table that is there. While it is rebuilt, there are two. */
+async function tableNames(node: Host): Promise<ReadonlyMap<string, string>> {
+  const listed = await node.run(['nft', 'list', 'tables']);
+  const found = listed.matchAll(/^table (ip6?) (junction-[ab])$/gm);
+  return new Map(Array.from(found, ([, family = '', name = '']) => [family, name]));
+}
+
+/** With the names that our tables have at the moment: `ip junction` is `ip junction-a`, or `-b`. */
+export async function named(node: Host, text: string): Promise<string> {
+  const names = await tableNames(node);
+  return text.replace(/\b(ip6?) junction(?![-\w])/g, (_, family: string) => `${family} ${names.get(family)}`);
 }
 
 /**

@@ -4,9 +4,7 @@ import { NetlinkSource } from '../../../src/modes/nftables/kernel/netlinkSource.
 import { printFound } from '../../../src/modes/nftables/kernel/values.ts';
 import { NetlinkNftTables } from '../../../src/modes/nftables/tables.ts';
 import type { NftSync } from '../../../src/modes/nftables/sync.ts';
-import { findTable } from '../../../src/modes/nftables/cleanup.ts';
 import { NFT_FAMILY } from '../../../src/modes/nftables/rules/print.ts';
-import type { NetlinkChannel } from '../../../src/netlink/channel.ts';
 import { NETLINK_NETFILTER } from '../../../src/netlink/socket.ts';
 import { NetlinkThread } from '../../../src/netlink/thread.ts';
 import { FAMILIES, type Family } from '../../../src/model/ip.ts';
@@ -34,7 +32,7 @@ export async function openNft(isProtected: boolean): Promise<readonly FamilyWrit
     return {
       family,
       kernel,
-      counters: () => countersOf(source, family, channel),
+      counters: () => countersOf(source, family, proxier),
       start: (faults) => (proxier = start(faults)),
     };
   });
@@ -43,10 +41,9 @@ export async function openNft(isProtected: boolean): Promise<readonly FamilyWrit
 async function countersOf(
   source: NetlinkSource,
   family: Family,
-  channel: NetlinkChannel,
+  sync: NftSync,
 ): Promise<ReadonlyMap<string, number>> {
-  const table = (await findTable(channel, family)) ?? '';
-  const place = { family: NFT_FAMILY[family], table };
+  const place = { family: NFT_FAMILY[family], table: (await sync.settled())?.name ?? '' };
   const counted = new Map<string, number>();
   for (const set of (await source.table(place))?.sets ?? [])
     for (const element of await source.allElements({ ...place, set: set.name }))

@@ -91,7 +91,7 @@ export class Backstop {
     const table = new WrittenTable({ ...this.#given, name: BACKSTOP_TABLE, layout: LAYOUT }, options);
     await client.commit([{ kind: 'deleteTable' }]); // ENOENT, mostly
     await table.committer.commit([{ kind: 'addTable', isOwned: true }]);
-    await table.fill(new Map(), new Map());
+    await table.writeAll(new Map(), new Map());
     await table.committer.commit(table.hooks);
     return table;
   }
@@ -128,7 +128,9 @@ const LAYOUT: Layout = {
     const toHeld = [nftRule(toChain(HOLD_BACK))];
     const held = [
       nftRule(inSet(services.FRONTEND.address, FRONTENDS.name), { kind: 'drop' }),
-      nftRule(inSet(services.FRONTEND.nodePort, PORTS.name), ...services.toNodePorts(options), { kind: 'drop' }),
+      nftRule(inSet(services.FRONTEND.nodePort, PORTS.name), ...services.toNodePorts(options), {
+        kind: 'drop',
+      }),
     ];
     return {
       sets: [FRONTENDS, PORTS, services.HAIRPIN_SET, ...services.nodePortSets(options.view)],

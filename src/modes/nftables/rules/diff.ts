@@ -280,7 +280,10 @@ export function isSameElement(a: Element, b: Element): boolean {
 }
 
 /** What `after` has and `before` has not. */
-export function missingIn<T extends { readonly name: string }>(before: readonly T[], after: readonly T[]): readonly T[] {
+export function missingIn<T extends { readonly name: string }>(
+  before: readonly T[],
+  after: readonly T[],
+): readonly T[] {
   const known = byName(before);
   return after.filter(({ name }) => !known.has(name));
 }
@@ -290,7 +293,9 @@ export function dropped(before: Ruleset, after: Ruleset): TableTransaction {
   if (before === after) return [];
   return [
     ...missingIn(after.chains, before.chains).flatMap(({ name }) => deleteChain(name)),
-    ...missingIn(after.sets, before.sets).map(({ name }): TableOperation => ({ kind: 'deleteSet', set: name })),
+    ...missingIn(after.sets, before.sets).map(
+      ({ name }): TableOperation => ({ kind: 'deleteSet', set: name }),
+    ),
   ];
 }
 
@@ -317,4 +322,3 @@ function amendChain(before: ChainSpec, after: ChainSpec): TableTransaction {
     ...only(after, before).map((rule): TableOperation => ({ kind: 'addRule', chain, rule })),
   ];
 }
-

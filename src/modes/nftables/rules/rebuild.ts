@@ -77,8 +77,8 @@ export class Rebuild {
   }
 
   /** Returns the service ports that the kernel refuses; they have what `fallback` has of them. */
-  fill(ports: ServicePortPlans, fallback: ServicePortPlans): Promise<ReadonlyMap<ServicePortId, Error>> {
-    return this.table.fill(ports, fallback);
+  writeAll(ports: ServicePortPlans, fallback: ServicePortPlans): Promise<ReadonlyMap<ServicePortId, Error>> {
+    return this.table.writeAll(ports, fallback);
   }
 
   /** The next commit throws. */
@@ -132,8 +132,7 @@ export class Rebuild {
     const sets = byName(ruleset.sets);
     const { state } = await committer.attempt(editOperations([{ removes: [], adds }], sets));
     if (state === 'done') return;
-    for (const each of adds)
-      await committer.attempt(editOperations([{ removes: [], adds: [each] }], sets));
+    for (const each of adds) await committer.attempt(editOperations([{ removes: [], adds: [each] }], sets));
   }
 
   /** Returns the tables that were in force. */
@@ -143,7 +142,10 @@ export class Rebuild {
       const others = await this.inForce();
       const parts = [
         { table: this.table.name, transaction: this.table.hooks },
-        ...others.map(({ name, baseChains }) => ({ table: name, transaction: baseChains.flatMap(deleteChain) })),
+        ...others.map(({ name, baseChains }) => ({
+          table: name,
+          transaction: baseChains.flatMap(deleteChain),
+        })),
       ];
       const outcome = await tables.commit(parts);
       if (outcome.state === 'done') {

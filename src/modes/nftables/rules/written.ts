@@ -2,7 +2,6 @@
  * One table of ours, and what was written into it. A change compiles each service port before and after, and commits the
  * difference. Nothing is read back.
  */
-import { isJunctionError } from '../../../errors.ts';
 import { deepEqual } from '../../../model/equal.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { ServicePortPlan } from '../../../plan/types.ts';
@@ -10,7 +9,16 @@ import type { ServicePortPlans } from '../../../proxy/reconciler.ts';
 import { forEachSliced, runSliced, type TimeSlice } from '../../../time/timeSlice.ts';
 import { Committer, EditStream, type Refusal, refusalOf, slices } from './committer.ts';
 import { compileElements, compileShared, type NftFragment } from './compile.ts';
-import { amendChains, diffElements, divide, dropped, editsFor, isDivisible, missingIn, withoutGaps } from './diff.ts';
+import {
+  amendChains,
+  diffElements,
+  divide,
+  dropped,
+  editsFor,
+  isDivisible,
+  missingIn,
+  withoutGaps,
+} from './diff.ts';
 import { ReferenceCounts } from './referenceCounts.ts';
 import { fixedElements, rulesetOf, type TableOptions, type TableShape } from './ruleset.ts';
 import { addChains, addSets, byName, editOperations, editSize } from './table.ts';
@@ -26,7 +34,12 @@ export interface Layout {
   fixed(options: TableOptions): readonly Element[];
 }
 
-export const SERVICES: Layout = { compile: compileElements, compileShared, ruleset: rulesetOf, fixed: fixedElements };
+export const SERVICES: Layout = {
+  compile: compileElements,
+  compileShared,
+  ruleset: rulesetOf,
+  fixed: fixedElements,
+};
 
 interface WrittenTableOptions {
   readonly name: string;
@@ -98,10 +111,11 @@ export class WrittenTable {
    * Everything into a table that was just made, but for its base chains: no packet comes by. Returns the service ports that
    * the kernel refuses; of these, what `fallback` has is written.
    */
-  async fill(ports: ServicePortPlans, fallback: ServicePortPlans): Promise<Refused> {
+  async writeAll(ports: ServicePortPlans, fallback: ServicePortPlans): Promise<Refused> {
     const options = this.#options;
     const { timeSlice } = this.#given;
-    const count = (port: ServicePortPlan): void => this.#counts.addWritten(this.#layout.compileShared(port, options));
+    const count = (port: ServicePortPlan): void =>
+      this.#counts.addWritten(this.#layout.compileShared(port, options));
     await forEachSliced(ports.values(), count, timeSlice, PORTS_PER_LOOK);
     this.#ruleset = this.#rulesetFor(options);
     this.#version = this.#counts.version;
@@ -154,11 +168,7 @@ export class WrittenTable {
     return this.#bisect([...refused.keys()], wanted, outcome);
   }
 
-  async #bisect(
-    ids: readonly ServicePortId[],
-    wanted: ServicePortPlans,
-    outcome: Refusal,
-  ): Promise<Refused> {
+  async #bisect(ids: readonly ServicePortId[], wanted: ServicePortPlans, outcome: Refusal): Promise<Refused> {
     const [first] = ids;
     if (first === undefined) return NONE;
     if (ids.length === 1) return new Map([[first, outcome.error]]);
@@ -195,7 +205,8 @@ export class WrittenTable {
       ...this.#given,
     });
     if (isNew) edits.push(await this.#fixedEdit(before, options));
-    const after = this.#counts.version === this.#version && !isNew ? this.#ruleset : this.#rulesetFor(options);
+    const after =
+      this.#counts.version === this.#version && !isNew ? this.#ruleset : this.#rulesetFor(options);
     const failure = await this.#commit(edits, after);
     if (failure) {
       this.#version = -1;
@@ -300,9 +311,4 @@ export class WrittenTable {
     const ruleset = this.#layout.ruleset(shape, options, this.#ruleset);
     return deepEqual(ruleset, this.#ruleset) ? this.#ruleset : ruleset;
   }
-}
-
-/** The table has to be built again: a refusal that no service port explains, or an outcome that nobody knows. */
-export function isOutdated(error: unknown): boolean {
-  return isJunctionError(error, 'NFTABLES_CHANGED');
 }
