@@ -2,7 +2,6 @@
 import type { Family, Ip } from '../../src/model/ip.ts';
 import { NftReader } from '../../src/modes/nftables/inspect.ts';
 import type { KnownFacts } from '../../src/modes/nftables/kernel/compare.ts';
-import type { LearnedElement } from '../../src/modes/nftables/kernel/machine.ts';
 import {
   type MemorySet,
   MemorySource,
@@ -12,7 +11,7 @@ import { lowerRule } from '../../src/modes/nftables/lower.ts';
 import { NFT_FAMILY } from '../../src/modes/nftables/rules/print.ts';
 import type { Element, TableSet } from '../../src/modes/nftables/rules/table.ts';
 import { listOf, specOf } from '../../src/modes/nftables/sets.ts';
-import type { WalkOutcome } from '../../src/modes/walk.ts';
+import type { Learned, WalkOutcome } from '../../src/modes/kernelRules.ts';
 import { MessageWriter } from '../../src/netlink/codec.ts';
 import { decodeElements, elementsRequest, type SetElement } from '../../src/netlink/nftables/elements.ts';
 import { propertiesOf } from '../../src/netlink/nftables/setSpec.ts';
@@ -80,7 +79,7 @@ export class NftSide extends MemorySide {
   }
 
   /** Whether a client that was sent to an endpoint once is sent there again, and nowhere else, and still remembered. */
-  async #isKept(row: Subject, first: WalkOutcome<LearnedElement>): Promise<boolean> {
+  async #isKept(row: Subject, first: WalkOutcome): Promise<boolean> {
     const reader = await this.reader(first.learned);
     const { outcomes } = await reader.walk(row.packet, NODE1);
     const [only] = outcomes;
@@ -153,7 +152,9 @@ function memoryTable({ inForce, family }: FakeNftKernel, learned: readonly Learn
         ...propertiesOf(specOf(set, family)),
         elements: [
           ...encoded(set, [...elements.values()], family),
-          ...learned.filter((each) => each.set === set.name).map(({ key, data }) => ({ key, data })),
+          ...learned.flatMap((each) =>
+            each.key && each.name === set.name ? [{ key: each.key, data: each.data }] : [],
+          ),
         ],
       }),
     ),

@@ -24,3 +24,8 @@ export function nftSettings(facts: NftFacts, { nodePorts }: NodeView): NftSettin
     serviceCidrs,
   };
 }
+
+/** Whether changes suffice: a mark or counters are part of every service port's rules. */
+export function isSameForAll(before: NftSettings, now: NftSettings): boolean {
+  return before.masqueradeMark === now.masqueradeMark && before.counters === now.counters;
+}

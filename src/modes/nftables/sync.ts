@@ -23,7 +23,7 @@ import { Rebuild, type RebuildOptions } from './rules/rebuild.ts';
 import type { TableOptions } from './rules/ruleset.ts';
 import type { FoundTable, NftTables, Ruleset } from './rules/table.ts';
 import type { WrittenTable } from './rules/written.ts';
-import { type NftFacts, nftSettings } from './settings.ts';
+import { isSameForAll, type NftFacts, nftSettings } from './settings.ts';
 
 export interface NftSyncOptions {
   readonly tables: NftTables;
@@ -395,9 +395,4 @@ export class NftSync implements KernelWriter, Dataplane {
     this.#isRebuildWanted = true;
     return true;
   }
-}
-
-/** Whether changes suffice: a mark or counters are part of every service port's rules. */
-function isSameForAll(before: TableOptions, now: TableOptions): boolean {
-  return before.masqueradeMark === now.masqueradeMark && before.counters === now.counters;
 }

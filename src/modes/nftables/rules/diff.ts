@@ -105,12 +105,6 @@ export function idOf({ set, key }: Element): string {
   return `${set} ${printKey(key)}`;
 }
 
-/** Its key, whatever the range. */
-export function placeOf({ key }: Element): string {
-  const { range: _, ...others } = key;
-  return printKey(others);
-}
-
 /**
  * A change may come between two lookups of one packet. So some elements are deleted in a second transaction, when no packet
  * is on its way that has to find them: those of a pool that gets another size, and so another map; and the sources of a
@@ -272,11 +266,6 @@ function isOfLargePool({ set, endpoint }: Element, sets: SetsByName): boolean {
   if (!endpoint) return false;
   const drawn = sets.get(set)?.key.find((field) => typeof field === 'object');
   return drawn !== undefined && drawn.drawnOf > LARGEST_DIRECT_POOL;
-}
-
-/** By its comment, connections are counted for whose it is. */
-export function isSameElement(a: Element, b: Element): boolean {
-  return sameValue(a, b) && a.comment === b.comment;
 }
 
 /** What `after` has and `before` has not. */
