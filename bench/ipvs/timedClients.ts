@@ -37,6 +37,8 @@ export class TimedClients {
     return {
       apply: (changes) => this.#timed(where, () => channel.apply(changes)),
       request: (request) => this.#timed(where, () => channel.request(request)),
+      get: (request, what) => this.#timed(where, () => channel.get(request, what)),
+      list: (request, what) => this.#timed(where, () => channel.list(request, what)),
       requestAll: (requests) => this.#timed(where, () => channel.requestAll(requests)),
       dumpAll: (requests) => this.#timed(where, () => channel.dumpAll(requests)),
     };

@@ -51,6 +51,8 @@ export class Clock {
     return {
       apply: (changes) => channel.apply(changes),
       request: (request) => channel.request(request),
+      get: (request, what) => channel.get(request, what),
+      list: (request, what) => channel.list(request, what),
       requestAll: (requests) => channel.requestAll(requests),
       dumpAll: (requests) => channel.dumpAll(requests),
       lookUp: (lists) => channel.lookUp(lists),

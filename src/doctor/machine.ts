@@ -7,7 +7,7 @@ import { FAMILIES, type Family, type Ip } from '../model/ip.ts';
 import { cleanIptables } from '../modes/iptables/cleanup.ts';
 import { readAddresses } from '../modes/ipvs/device.ts';
 import { findTables, type StaleTable } from '../modes/nftables/cleanup.ts';
-import { messagesOf, withChannel } from '../netlink/channel.ts';
+import { withChannel } from '../netlink/channel.ts';
 import {
   decodeLink,
   decodeRoute,
@@ -93,9 +93,9 @@ export function doctorMachine(sysctlRoot = '/proc/sys', runner: CommandRunner = 
 
 function readLinks(): Promise<readonly DoctorLink[]> {
   return withChannel(NETLINK_ROUTE, async (route) => {
-    const [reply] = await route.dumpAll([getLinks()]);
+    const links = await route.list(getLinks(), 'the links');
     const addresses = await readAddresses(route);
-    return messagesOf(reply, 'the links').map(({ payload }) => {
+    return links.map(({ payload }) => {
       const { index, name, kind, flags } = decodeLink(payload);
       const own = addresses.flatMap(({ linkIndex, ip }) => (linkIndex === index ? ip : []));
       return { index, name, kind, isUp: (flags & IFF_UP) !== 0, addresses: own };

@@ -2,6 +2,7 @@
  * Requests, changes and transactions of one netlink protocol: messages are written, sent and read here. Long work is cut
  * into pieces, between which other work has its turn.
  */
+import { constants } from 'node:os';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { JunctionError } from '../errors.ts';
 import { type Message, MessageWriter, NLM_F_DUMP, decodeMessages, malformedMessage } from './codec.ts';
@@ -30,8 +31,15 @@ export interface NetlinkChannel {
   /** Outcomes in the order of the changes. A refusal does not stop the others. */
   apply(changes: readonly Change[]): Promise<readonly ChangeOutcome[]>;
   request(request: NetlinkRequest): Promise<NetlinkReply>;
+  /** One object; `undefined` where it does not exist. `what`, for errors: `the link eth0`. */
+  get(request: NetlinkRequest, what: string): Promise<Message | undefined>;
   /** Replies in the order of the requests. */
   requestAll(requests: readonly NetlinkRequest[]): Promise<readonly NetlinkReply[]>;
+  /**
+   * All objects of a dump, which is read again when they changed meanwhile; none where what they are in does not exist. `what`,
+   * for errors: `the links`.
+   */
+  list(request: NetlinkRequest, what: string): Promise<readonly Message[]>;
   /** Dumps, in the order of the requests. A table that changed meanwhile is read again. */
   dumpAll(requests: readonly NetlinkRequest[]): Promise<readonly DumpReply[]>;
 }
@@ -102,6 +110,15 @@ export class JobChannel implements TransactionChannel {
 
   requestAll(requests: readonly NetlinkRequest[]): Promise<readonly NetlinkReply[]> {
     return this.#inPieces('request', requests, REQUESTS_PER_PIECE, requestJob);
+  }
+
+  async get(request: NetlinkRequest, what: string): Promise<Message | undefined> {
+    return objectsIn(await this.request(request), what)[0];
+  }
+
+  async list(request: NetlinkRequest, what: string): Promise<readonly Message[]> {
+    const [reply] = await this.dumpAll([request]);
+    return objectsIn(reply, what);
   }
 
   async dumpAll(requests: readonly NetlinkRequest[]): Promise<readonly DumpReply[]> {
@@ -228,8 +245,19 @@ export async function readUntilStable<Asked, Answer>(
   return answers;
 }
 
+/** Of a link, and of a virtual server. */
+const ABSENT: ReadonlySet<number> = new Set([
+  constants.errno.ENOENT,
+  constants.errno.ENODEV,
+  constants.errno.ESRCH,
+]);
+
+function objectsIn(reply: DumpReply | undefined, what: string): readonly Message[] {
+  return reply?.kind === 'refused' && ABSENT.has(reply.errno) ? [] : messagesOf(reply, what);
+}
+
 /** `what`: `the links`. */
 export function messagesOf(reply: DumpReply | undefined, what: string): readonly Message[] {
   if (reply?.kind === 'answered') return reply.messages;
-  throw new JunctionError('NETLINK_FAILED', `netlink: cannot list ${what}: ${reply?.name ?? 'no answer'}`);
+  throw new JunctionError('NETLINK_FAILED', `netlink: cannot read ${what}: ${reply?.name ?? 'no answer'}`);
 }

@@ -1,6 +1,6 @@
 /** By which interface packets of a source come in: the one by which the node would answer it. */
 import type { Ip } from '../../model/ip.ts';
-import { messagesOf, withChannel } from '../../netlink/channel.ts';
+import { withChannel } from '../../netlink/channel.ts';
 import { decodeLink, decodeRoute, getLinks, getRoute } from '../../netlink/rtnetlink.ts';
 import { NETLINK_ROUTE } from '../../netlink/socket.ts';
 
@@ -11,10 +11,7 @@ export function interfaceTowards(source: Ip): Promise<string | undefined> {
     const [message] = reply.kind === 'answered' ? reply.messages : [];
     const outLink = message && decodeRoute(message.payload).outLink;
     if (outLink === undefined) return undefined;
-    const [links] = await channel.dumpAll([getLinks()]);
-    const found = messagesOf(links, 'the links')
-      .map(({ payload }) => decodeLink(payload))
-      .find(({ index }) => index === outLink);
-    return found?.name;
+    const links = await channel.list(getLinks(), 'the links');
+    return links.map(({ payload }) => decodeLink(payload)).find(({ index }) => index === outLink)?.name;
   });
 }

@@ -5,6 +5,7 @@
 import { isJunctionError } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
+import { NLM_F_DUMP } from '../../netlink/codec.ts';
 import type { ChangeOutcome } from '../../netlink/request.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
 import { destroySet, listRequest } from '../../netlink/ipset.ts';
@@ -198,10 +199,11 @@ export class StaleIpvs {
 /** Asked first, because the very question for virtual servers loads the module. */
 async function isThereAny({ route, netfilter }: IpvsChannels): Promise<boolean> {
   if (await findDevice(route)) return true;
-  const replies = await netfilter.dumpAll(
-    FAMILIES.map((family) => listRequest(setName('clusterIP', family))),
-  );
-  return replies.some(({ kind }) => kind === 'answered');
+  for (const family of FAMILIES) {
+    const request = { ...listRequest(setName('clusterIP', family)), flags: NLM_F_DUMP };
+    if ((await netfilter.request(request)).kind === 'answered') return true;
+  }
+  return false;
 }
 
 async function retire(

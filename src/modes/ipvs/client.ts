@@ -1,9 +1,9 @@
 /** IPVS, sets and the device in the kernel: edits become netlink messages, sent in batches. */
-import { constants } from 'node:os';
 import { JunctionError } from '../../errors.ts';
 import { type Family, familyOf, hostPort } from '../../model/ip.ts';
 import type { Change } from '../../netlink/request.ts';
-import { type DumpReply, messagesOf, type NetlinkChannel } from '../../netlink/channel.ts';
+import type { NetlinkChannel } from '../../netlink/channel.ts';
+import type { Message } from '../../netlink/codec.ts';
 import { decodeFamilyId, getFamily } from '../../netlink/generic.ts';
 import {
   addEntry,
@@ -65,8 +65,6 @@ export function channelsOf(thread: Pick<NetlinkThread, 'channel'>): IpvsChannels
   };
 }
 
-/** Reading the answers for more would hold up everything else. */
-const SERVERS_AT_ONCE = 64;
 /** As messages they take much memory for a short time, and making them holds up everything else. */
 const EDITS_AT_ONCE = 1024;
 /** So many decoded entries or servers take some tens of microseconds. */
@@ -84,8 +82,8 @@ export class NetlinkIpvsClient implements IpvsClient {
   }
 
   async readSet(name: string): Promise<KernelIpset | undefined> {
-    const [reply] = await this.#channels.netfilter.dumpAll([listRequest(name)]);
-    return runSliced(decodingIpset(reply), new TimeSlice(systemClock));
+    const messages = await this.#channels.netfilter.list(listRequest(name), `the set ${name}`);
+    return runSliced(decodingIpset(messages), new TimeSlice(systemClock));
   }
 
   readDevice(): Promise<KernelDevice> {
@@ -100,10 +98,9 @@ export class NetlinkIpvsClient implements IpvsClient {
   async readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly DestinationState[])[]> {
     const { ipvs } = await this.#known();
     const states: (readonly DestinationState[])[] = [];
-    while (states.length < servers.length) {
-      const some = servers.slice(states.length, states.length + SERVERS_AT_ONCE);
-      const replies = await this.#channels.generic.dumpAll(some.map((key) => getDestinations(ipvs, key)));
-      for (const reply of replies) states.push(destinationsIn(reply));
+    for (const key of servers) {
+      const messages = await this.#channels.generic.list(getDestinations(ipvs, key), DESTINATIONS);
+      states.push(messages.map(({ payload }) => destinationIn(payload)));
     }
     return states;
   }
@@ -204,12 +201,13 @@ function changeOf(edit: IpvsEdit, family: Family, { ipvs, revisions }: Numbers, 
   }
 }
 
-function destinationsIn(reply: DumpReply): readonly DestinationState[] {
-  return messagesOf(reply, 'the endpoints of a virtual server').map(({ payload }) => {
-    const { ip, port, weight, activeConnections, inactiveConnections } = decodeDestination(payload);
-    const connections = activeConnections + inactiveConnections;
-    return { ip, port, key: hostPort(ip, port), weight, connections };
-  });
+/** For errors. */
+export const DESTINATIONS = 'the endpoints of a virtual server';
+
+function destinationIn(payload: Uint8Array): DestinationState {
+  const { ip, port, weight, activeConnections, inactiveConnections } = decodeDestination(payload);
+  const connections = activeConnections + inactiveConnections;
+  return { ip, port, key: hostPort(ip, port), weight, connections };
 }
 
 /** Everybody's. */
@@ -218,16 +216,16 @@ export async function readServers(
   ipvs: number,
   family: Family,
 ): Promise<readonly ServerAttributes[]> {
-  const [reply] = await generic.dumpAll([getServices(ipvs)]);
-  return runSliced(decodingServers(reply, family), new TimeSlice(systemClock));
+  const messages = await generic.list(getServices(ipvs), 'the virtual servers');
+  return runSliced(decodingServers(messages, family), new TimeSlice(systemClock));
 }
 
 function* decodingServers(
-  reply: DumpReply | undefined,
+  messages: readonly Message[],
   family: Family,
 ): Generator<void, readonly ServerAttributes[]> {
   const servers: ServerAttributes[] = [];
-  for (const { payload } of messagesOf(reply, 'the virtual servers')) {
+  for (const { payload } of messages) {
     const server = decodeService(payload);
     // Without the kernel's own note that the server is in its table.
     if (server && familyOf(server.ip) === family)
@@ -237,9 +235,8 @@ function* decodingServers(
   return servers;
 }
 
-function* decodingIpset(reply: DumpReply | undefined): Generator<void, KernelIpset | undefined> {
-  if (reply?.kind === 'refused' && reply.errno === constants.errno.ENOENT) return undefined;
-  const set = yield* decodingSet(messagesOf(reply, 'the sets'));
+function* decodingIpset(messages: readonly Message[]): Generator<void, KernelIpset | undefined> {
+  const set = yield* decodingSet(messages);
   if (!set) return undefined;
   const entries = new Map<string, SetEntry>();
   for (const entry of set.entries) {
@@ -286,8 +283,6 @@ export async function setSupport(
 
 /** The number by which this kernel knows IPVS. `undefined`: it has none. */
 export async function findIpvs(generic: NetlinkChannel): Promise<number | undefined> {
-  const reply = await generic.request(getFamily('IPVS'));
-  if (reply.kind === 'refused' && reply.errno === constants.errno.ENOENT) return undefined;
-  const [message] = messagesOf(reply, 'the families of generic netlink');
+  const message = await generic.get(getFamily('IPVS'), 'the families of generic netlink');
   return message && decodeFamilyId(message.payload);
 }

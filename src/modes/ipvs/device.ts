@@ -1,6 +1,4 @@
 /** The dummy device whose addresses make service addresses this node's own, so that IPVS gets to see their packets. */
-import { constants } from 'node:os';
-import { JunctionError } from '../../errors.ts';
 import { DEVICE, type KernelDevice } from './rules/client.ts';
 import type { Family, Ip } from '../../model/ip.ts';
 import {
@@ -16,15 +14,10 @@ import {
   decodeIsLocal,
   getRoute,
 } from '../../netlink/rtnetlink.ts';
-import { messagesOf, type NetlinkChannel } from '../../netlink/channel.ts';
+import type { NetlinkChannel } from '../../netlink/channel.ts';
 
 export async function findDevice(route: NetlinkChannel): Promise<Link | undefined> {
-  const reply = await route.request(getLink(DEVICE));
-  if (reply.kind === 'refused') {
-    if (reply.errno === constants.errno.ENODEV) return undefined;
-    throw new JunctionError('NETLINK_FAILED', `netlink: cannot read the link ${DEVICE}: ${reply.name}`);
-  }
-  const [message] = reply.messages;
+  const message = await route.get(getLink(DEVICE), `the link ${DEVICE}`);
   return message && decodeLink(message.payload);
 }
 
@@ -40,8 +33,8 @@ export async function readDevice(route: NetlinkChannel, family: Family): Promise
 
 /** Of all links. */
 export async function readAddresses(route: NetlinkChannel, family?: Family): Promise<readonly LinkAddress[]> {
-  const [reply] = await route.dumpAll([getAddresses(family)]);
-  return messagesOf(reply, 'the addresses').flatMap(({ payload }) => decodeAddress(payload) ?? []);
+  const messages = await route.list(getAddresses(family), 'the addresses');
+  return messages.flatMap(({ payload }) => decodeAddress(payload) ?? []);
 }
 
 /**

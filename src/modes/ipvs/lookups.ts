@@ -1,8 +1,6 @@
 /** Asks the kernel about one thing each, never a whole table: an entry of a set, a virtual server, an address. */
-import { constants } from 'node:os';
 import { JunctionError } from '../../errors.ts';
 import { hostPort, type Ip } from '../../model/ip.ts';
-import { messagesOf } from '../../netlink/channel.ts';
 import { testEntry } from '../../netlink/ipset.ts';
 import {
   decodeDestination,
@@ -15,7 +13,7 @@ import {
 import { decodeIsLocal, getRoute } from '../../netlink/rtnetlink.ts';
 import { NETLINK_ROUTE } from '../../netlink/socket.ts';
 import { requestOnce } from '../../netlink/request.ts';
-import { findIpvs, type IpvsChannels } from './client.ts';
+import { DESTINATIONS, findIpvs, type IpvsChannels } from './client.ts';
 import type { ServerKey } from './rules/compile.ts';
 import type { SetEntry } from './rules/sets.ts';
 import type { IpvsLookups, WalkedDestination, WalkedServer } from './rules/walk.ts';
@@ -39,22 +37,18 @@ export class NetlinkLookups implements IpvsLookups {
     this.#ipvs ??= findIpvs(generic);
     const ipvs = await this.#ipvs;
     if (ipvs === undefined) return undefined; // the kernel has no IPVS
-    const reply = await generic.request(getService(ipvs, key));
-    if (reply.kind === 'refused' && reply.errno === constants.errno.ESRCH) return undefined;
-    const [message] = messagesOf(reply, 'a virtual server');
+    const message = await generic.get(getService(ipvs, key), 'a virtual server');
     const service = message && decodeService(message.payload);
     if (!service) return undefined;
     const { scheduler, flags, timeout } = service;
     const { packets } = decodeServiceCounters(message.payload);
-    const [destinations] = await generic.dumpAll([getDestinations(ipvs, key)]);
+    const destinations = await generic.list(getDestinations(ipvs, key), DESTINATIONS);
     return {
       scheduler,
       flags,
       timeout,
       packets,
-      destinations: messagesOf(destinations, 'the endpoints of a virtual server').map(({ payload }) =>
-        destinationIn(payload),
-      ),
+      destinations: destinations.map(({ payload }) => destinationIn(payload)),
     };
   }
 

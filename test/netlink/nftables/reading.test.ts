@@ -20,6 +20,8 @@ function channelWith(...answers: readonly (readonly DumpReply[])[]): NetlinkChan
     asked,
     apply: nothing,
     request: nothing,
+    get: nothing,
+    list: nothing,
     requestAll: nothing,
     dumpAll: (requests) => {
       const replies = answers[Math.min(asked.length, answers.length - 1)] ?? [];
