@@ -48,7 +48,7 @@ const IMPURE =
   /\bDate\b(?!\.parse\b|\([^)])|\bMath\.random\b|\bprocess\b|\bset(?:Timeout|Interval|Immediate)\b|\bperformance\b|\bcrypto\b|\bfetch\(|\bconsole\b|\bglobalThis\b|\bimport\.meta\b/;
 /** What is pure of a mode, and what of the proxy is pure and used by all modes. */
 const RULES =
-  /^src\/modes\/(?:\w+\/(?:rules\/|reconcile\.ts)|(?:iptables|nftables)\/sync\.ts|(?:walk|kernelRules|kernelReader|matches|deviations)\.ts)/;
+  /^src\/modes\/(?:\w+\/(?:rules\/|reconcile\.ts)|iptables\/sync\.ts|(?:walk|kernelRules|kernelReader|matches|deviations)\.ts)/;
 const RECONCILER = /^src\/proxy\/(?:reconciler|report|retryDelay|syncGate)\.ts/;
 const IMPORT = /(?:\bfrom\s+|\bimport\s+|\bimport\(\s*|\brequire\(\s*)(['"])([^'"\n]+)\1/g;
 const COMMENT_OR_STRING = /\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/gm;
