@@ -1,7 +1,7 @@
 /** The modes that a soak runs: how the daemon is started, what others do to its rules, and how they are compared. */
 import type { Host } from '../../lab/host.ts';
 import type { Mechanism } from '../../src/modes/deviations.ts';
-import { ourTables } from '../../test/e2e/support/nftTable.ts';
+import { named, ourTables } from '../../test/e2e/support/nftTable.ts';
 import { flushAll, ourRules } from '../../test/e2e/support/rules.ts';
 import { iptablesTamperings } from './iptablesTampering.ts';
 import { NFT_TAMPERINGS } from './nftTampering.ts';
@@ -34,24 +34,28 @@ export interface SoakMode {
   wipe(node: Host): Promise<void>;
 }
 
-const TABLES = ['ip junction', 'ip6 junction', 'ip junction-backstop', 'ip6 junction-backstop'];
+const TABLES = [
+  /^table ip junction-[ab] \{/,
+  /^table ip6 junction-[ab] \{/,
+  /^table ip junction-backstop \{/,
+  /^table ip6 junction-backstop \{/,
+];
 
 const NFTABLES: SoakMode = {
   name: 'nftables',
-  flags: ['--proxy-mode=nftables'],
+  flags: ['--proxy-mode=nftables', '--nftables-protection=backstop'],
   mechanism: 'nftables',
   hasBackstop: true,
   tamperings: NFT_TAMPERINGS,
   isWhole: async (node) => {
     // Chains are hooked in when everything else is written.
     const tables = (await node.run(['nft', 'list', 'chains'])).split(/^(?=table )/m);
-    return TABLES.every((table) =>
-      tables.some((text) => text.startsWith(`table ${table} {`) && text.includes(' hook ')),
-    );
+    return TABLES.every((table) => tables.some((text) => table.test(text) && text.includes(' hook ')));
   },
   rules: ourTables,
   wipe: async (node) => {
-    for (const family of ['ip', 'ip6']) await node.run(['nft', 'delete', 'table', family, 'junction']);
+    for (const family of ['ip', 'ip6'])
+      await node.run(['nft', await named(node, `delete table ${family} junction`)]);
   },
 };
 

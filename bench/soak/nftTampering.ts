@@ -1,5 +1,6 @@
 /** What others do to our tables in nftables mode, as scripts of nft. */
 import type { Host } from '../../lab/host.ts';
+import { named } from '../../test/e2e/support/nftTable.ts';
 import type { Tampering } from './modes.ts';
 import type { Draw } from './randomServices.ts';
 
@@ -71,7 +72,7 @@ async function randomDeletion(draw: Draw, node: Host): Promise<string> {
   );
   const names = [...sets].map(([, name]) => name);
   const name = names[draw(Math.max(1, names.length))] ?? 'refused';
-  const list = await node.run(['nft', 'list', 'set', 'ip', 'junction', name]);
+  const list = await node.run(['nft', await named(node, `list set ip junction ${name}`)]);
   const keys = [...list.matchAll(/(10\.97\.0\.\d+(?: \. \w+ \. \d+)?)/g)].map(([, key]) => key);
   const chosen = [...new Set(keys.filter(() => draw(3) === 0))];
   if (chosen.length === 0) return 'add table ip other';
@@ -81,5 +82,8 @@ async function randomDeletion(draw: Draw, node: Host): Promise<string> {
 export const NFT_TAMPERINGS: readonly Tampering[] = SCRIPTS.map(({ name, isHole, script }) => ({
   name,
   isHole,
-  command: async (draw, node) => ({ argv: ['nft', '-f', '-'], stdin: await script(draw, node) }),
+  command: async (draw, node) => ({
+    argv: ['nft', '-f', '-'],
+    stdin: await named(node, await script(draw, node)),
+  }),
 }));

@@ -69,8 +69,8 @@ function atTheKeyboard(facts: HintFacts): readonly string[] {
 function lookCommand({ options, variant }: HintFacts): string {
   if (options.mode === 'nftables')
     return isInstalled('nft')
-      ? 'nft list table ip junction'
-      : 'nft list table ip junction  (package nftables)';
+      ? 'nft list table ip junction-a'
+      : 'nft list table ip junction-a  (package nftables)';
   if (options.mode === 'ipvs') return isInstalled('ipvsadm') ? 'ipvsadm -Ln' : 'cat /proc/net/ip_vs';
   return `iptables-${variant === undefined ? '' : `${variant}-`}save -t nat | grep KUBE`;
 }

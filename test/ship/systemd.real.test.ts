@@ -202,7 +202,7 @@ describe('on a Debian node', () => {
   });
 
   test.each([
-    ['nftables', 'auto', ['nft', 'list', 'table', 'ip', 'junction'], 'jump services'],
+    ['nftables', 'auto', ['nft', 'list', 'ruleset'], 'jump services'],
     ['iptables', 'legacy', ['iptables-legacy-save', '-t', 'nat'], '-j KUBE-SERVICES'],
   ])('the unit allows what %s mode needs, with iptables: %s', async (mode, variant, look, rule) => {
     await node.shell(

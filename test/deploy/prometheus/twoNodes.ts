@@ -1,4 +1,5 @@
 /** Two nodes of the lab with a Junction each, one in nftables and one in iptables mode, and what happens to them. */
+import { named } from '../../e2e/support/nftTable.ts';
 import type { Host } from '../../../lab/host.ts';
 import type { Lab } from '../../../lab/lab.ts';
 import { nodeObject, objects } from '../../e2e/cluster.ts';
@@ -14,7 +15,7 @@ const DNS = { name: 'dns', ip: '10.96.1.2' };
 const OLD = { name: 'old', ip: '10.96.1.3', pods: 'ab' };
 
 const MODES = {
-  node1: ['--proxy-mode=nftables', '--nftables-counters'],
+  node1: ['--proxy-mode=nftables', '--nftables-counters', '--nftables-protection=none'],
   // The legacy variant notifies nobody of a flushed chain, so that the next restore is refused.
   node2: ['--proxy-mode=iptables', '--iptables-variant=legacy', '--iptables-min-sync-period=0s'],
 } as const;
@@ -93,17 +94,18 @@ export class TwoNodes {
   }
 
   /**
-   * In node1 another program deletes an element of ours, and then owns a table of our name: every transaction of ours is
+   * In node1 another program deletes an element of ours, and then owns tables of our names: every transaction of ours is
    * refused until it ends. In node2 it flushes a chain, from which a rule is to be deleted.
    */
   async interfere(): Promise<void> {
     const [first, second] = [this.#programs.get('node1'), this.#programs.get('node2')];
     const [host1, host2] = [this.#lab.host('node1'), this.#lab.host('node2')];
-    await host1.run(['nft', 'delete', 'element', 'ip', 'junction', 'service-ips', `{ ${WEB.ip} }`]);
+    await host1.run(['nft', await named(host1, `delete element ip junction service-ips { ${WEB.ip} }`)]);
     await this.#answers();
     const from = first?.log.length ?? 0;
     const owner = host1.spawn(['nft', '-i'], { stdio: ['pipe', 'ignore', 'inherit'] });
-    owner.stdin?.write('delete table ip junction; add table ip junction { flags owner; }\n');
+    const owned = ['a', 'b'].map((name) => `add table ip junction-${name} { flags owner; }`).join('; ');
+    owner.stdin?.write(`${await named(host1, 'delete table ip junction')}; ${owned}\n`);
     await first?.says(/"Sync failed"/, from);
     owner.stdin?.end('quit\n');
     await this.#answers();

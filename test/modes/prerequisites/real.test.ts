@@ -116,7 +116,7 @@ describe('in a network namespace', () => {
   });
 
   it('nftables mode can run, and nothing is left', async () => {
-    await output('nft', 'add table ip junction { comment "somebody\'s"; }');
+    await output('nft', 'add table ip junction-a { comment "somebody\'s"; }');
     const before = await world();
     const answer = await check('--proxy-mode=nftables');
     expect(troubles(answer)).toEqual([]);

@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { named } from '../../e2e/support/nftTable.ts';
 import { eventually } from '../../e2e/support/eventually.ts';
 import type { Demo } from './support/demo.ts';
 import type { Tab } from './support/tab.ts';
@@ -108,5 +109,6 @@ async function changes(demo: Demo): Promise<void> {
       return served.includes('not ready') !== isReady;
     });
   }
-  await demo.lab.host('node1').run(['nft', 'flush', 'chain', 'ip', 'junction', 'services']);
+  const node = demo.lab.host('node1');
+  await node.run(['nft', await named(node, 'flush chain ip junction services')]);
 }

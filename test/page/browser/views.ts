@@ -1,5 +1,6 @@
 /** Every view: for everybody, by mouse and by keyboard, and in the words of the commands. */
 import { expect, test } from 'vitest';
+import { named } from '../../e2e/support/nftTable.ts';
 import { eventText } from '../../../src/explain/events.ts';
 import type { WatchEvent } from '../../../src/explain/types.ts';
 import { violations } from './support/axe.ts';
@@ -187,7 +188,8 @@ export function views({ demo, open }: Stage): void {
     await bucket.click();
     await expect.poll(async () => (await eventLines(tab)).length).toBe(count);
     await tab.goTo('/syncs?minutes=1');
-    await demo().lab.host('node1').run(['nft', 'delete', 'table', 'ip', 'junction']);
+    const node = demo().lab.host('node1');
+    await node.run(['nft', await named(node, 'delete table ip junction')]);
     await tab.says(/^nft \(pid \d+\) changed .*; repaired in/);
     await expect.poll(() => tab.page.locator('svg .sync-mark-repaired').count()).toBeGreaterThan(1);
   });

@@ -52,6 +52,8 @@ export class Demo {
       `--api-socket=${this.socket}`,
       `--proxy-mode=${mode}`,
       '--nftables-counters',
+      // Other programs change the table in some tests.
+      '--nftables-protection=backstop',
     ]);
     await this.#program.serves();
   }
