@@ -332,7 +332,7 @@ export class NftSync implements KernelWriter, Dataplane {
   async #named(error: unknown): Promise<unknown> {
     if (!isJunctionError(error, 'NFTABLES_OWNED')) return error;
     const found = await this.#options.tables.list().catch(() => []);
-    const owners = found.flatMap(({ owner }) => owner() ?? []).join(', ');
+    const owners = [...new Set(found.flatMap(({ owner }) => owner() ?? []))].join(', ');
     const whose = owners === '' ? 'another process' : owners;
     const text = `nftables: a table of our name belongs to ${whose}, which alone can change it (EPERM)`;
     return new JunctionError('NFTABLES_OWNED', `${text}; trying again`);

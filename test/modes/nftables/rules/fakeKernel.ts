@@ -43,6 +43,11 @@ export class FakeNftKernel implements NftTables {
     this.#socket++;
   }
 
+  /** Another process begins while this one goes on. */
+  nextProcess(): void {
+    this.#socket++;
+  }
+
   async list(): Promise<readonly FoundTable[]> {
     return Array.from(this.tables, ([name, { chains, owner }]) => ({
       name,
