@@ -5,6 +5,7 @@
 import { type Cidr, cidrContains, type Ip, parseBytes, parseCidr, parseIp } from '../../../model/ip.ts';
 import {
   ADDRESS_TYPES,
+  allOf,
   CONNTRACK_STATES,
   conntrackStates,
   hasAddressType,
@@ -150,6 +151,13 @@ const FIXED: ReadonlySet<string> = new Set([...Object.values(CHAINS), ...Object.
 
 function isOwnChain(chain: string): boolean {
   return FIXED.has(chain) || isServiceChain(chain);
+}
+
+/** Of matches alone: `-m conntrack --ctstate NEW`. */
+export function answerText(text: string, state: PacketState, context: WalkContext): MatchAnswer {
+  return allOf(
+    parseText(text).options.map((option) => negated(answerOption(option, state, context), option.not)),
+  );
 }
 
 /** What cannot be read as a rule is noted when a packet comes to it. */

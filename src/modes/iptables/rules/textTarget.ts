@@ -25,6 +25,11 @@ export function isPassing([, name = '', option]: readonly string[]): boolean {
   return PASSING.has(name) || (name === 'CONNMARK' && option !== '--restore-mark');
 }
 
+/** `-j MARK --set-xmark 0x1/0x1` */
+export function effectOfText(text: string, state: PacketState, context: WalkContext): TargetEffect {
+  return effectOf(text.split(' '), state, context);
+}
+
 export function effectOf(
   target: readonly string[],
   state: PacketState,

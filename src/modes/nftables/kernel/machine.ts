@@ -9,15 +9,16 @@ import type { Ip } from '../../../model/ip.ts';
 import { attributeEnd } from '../../../netlink/attributes.ts';
 import { align, LITTLE_ENDIAN, NLA_TYPE_MASK, viewOf } from '../../../netlink/codec.ts';
 import { decodeIp } from '../../../netlink/inet.ts';
+import { answerText } from '../../iptables/rules/textRule.ts';
+import { effectOfText } from '../../iptables/rules/textTarget.ts';
 import type { SetElement } from '../../../netlink/nftables/elements.ts';
 import { type Expression, type NftVerdict, VERDICT_REGISTER } from '../../../netlink/nftables/expressions.ts';
 import type { PacketState, RuleResult, Steps, WalkContext, WalkVerdict } from '../../kernelRules.ts';
-import { type Effect, MISMATCH, UNKNOWN } from './effect.ts';
 import { hostU32, loadedBytes } from './packetBytes.ts';
 import { Registers } from './registers.ts';
 import type { ListedSet } from './source.ts';
 import { type FoundElement, printFound } from './values.ts';
-import { matchOfIptables, targetOfIptables } from './xtables.ts';
+import { printIptables } from './xtables.ts';
 
 /** The sets of the rule's table. */
 export interface RuleSets {
@@ -34,6 +35,17 @@ interface RunState {
   isUncertain: boolean;
 }
 
+/** What an expression does: `undefined` goes on to the next one. */
+type Effect =
+  | { readonly kind: 'mismatch' }
+  /** Whether it matches, or what it does, is not known. */
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'verdict'; readonly verdict: WalkVerdict | undefined }
+  | { readonly kind: 'mark'; readonly mark: number }
+  | undefined;
+
+const MISMATCH: Effect = { kind: 'mismatch' };
+const UNKNOWN: Effect = { kind: 'unknown' };
 /** Rules add elements to it. */
 const NFT_SET_EVAL = 0x20;
 /** No pool of ours is larger; a draw out of more is not evaluated. */
@@ -202,9 +214,9 @@ class Machine {
       case 'counter':
         return undefined;
       case 'xt match':
-        return matchOfIptables(expression, packet, context);
+        return matchEffect(printIptables(expression), packet, context);
       case 'xt target':
-        return targetOfIptables(expression, packet);
+        return targetEffect(printIptables(expression), packet, context);
       case 'other':
         if (expression.name === 'notrack') state.packet = { ...packet, isUntracked: !state.isUncertain };
         else if (!WITHOUT_EFFECT.has(expression.name) && !isWritten(expression)) return UNKNOWN;
@@ -246,6 +258,19 @@ class Machine {
     const learned = [...packet.learned, { name, key, data: value, timeoutMs }];
     state.packet = { ...state.packet, learned };
   }
+}
+
+function matchEffect(text: string | undefined, packet: PacketState, context: WalkContext): Effect {
+  const answer = text === undefined ? undefined : answerText(text, packet, context);
+  if (answer === undefined) return UNKNOWN;
+  return answer ? undefined : MISMATCH;
+}
+
+function targetEffect(text: string | undefined, packet: PacketState, context: WalkContext): Effect {
+  const { verdict, mark, note } = text === undefined ? { note: '' } : effectOfText(text, packet, context);
+  if (verdict) return { kind: 'verdict', verdict };
+  if (note !== undefined) return UNKNOWN;
+  return mark === undefined ? undefined : { kind: 'mark', mark };
 }
 
 /** Another program's `snat` rewrites the source: to which address does not matter here. */

@@ -6,6 +6,7 @@ import type { Expression } from '../../../netlink/nftables/expressions.ts';
 import { VERDICT_REGISTER, wordsOf } from '../../../netlink/nftables/expressions.ts';
 import { duration } from '../rules/print.ts';
 import { wordOf } from './registers.ts';
+import { printIptables } from './xtables.ts';
 import { hostNumber, printValue, printVerdict, type ValueType } from './values.ts';
 
 /** What a register was loaded with. */
@@ -144,10 +145,8 @@ class RulePrinter {
         this.#say(`counter packets ${expression.packets} bytes ${expression.bytes}`);
         return;
       case 'xt match':
-        this.#say(`xt match "${expression.name}"`);
-        return;
       case 'xt target':
-        this.#say(`xt target "${expression.name}"`);
+        this.#say(printIptables(expression) ?? `xt match "${expression.name}"`);
         return;
       case 'other':
         this.#say(/^(?:log|notrack)$/.test(expression.name) ? expression.name : `[${expression.name}]`);

@@ -1,38 +1,20 @@
 /**
- * Matches and targets of iptables in rules of nf_tables, as `iptables-nft` writes them in tables that `nft` writes to as
- * well: those that decide most often. Structures are those of linux/netfilter/xt_*.h; what is not here is not evaluated.
+ * Matches and targets of iptables in rules of nf_tables, as iptables would print them: those that decide most often. The
+ * structures are those of linux/netfilter/xt_*.h, with numbers in the machine's byte order.
  */
 import { LITTLE_ENDIAN, viewOf } from '../../../netlink/codec.ts';
 import { decodeIp } from '../../../netlink/inet.ts';
+import { decodeText } from '../../../netlink/kinds.ts';
 import type { Expression } from '../../../netlink/nftables/expressions.ts';
-import {
-  conntrackStates,
-  hasAddressType,
-  hasTcpFlags,
-  includesEveryPort,
-  includesPort,
-  type MatchAnswer,
-  negated,
-  allOf,
-  type PortRange,
-} from '../../matches.ts';
-import type { PacketState, WalkContext } from '../../kernelRules.ts';
-import { type Effect, MISMATCH, UNKNOWN } from './effect.ts';
+import { ADDRESS_TYPES, CONNTRACK_STATES, TCP_FLAGS } from '../../matches.ts';
 
-/** The structure of a match or a target: numbers in the machine's byte order. */
+type XtExpression = Extract<Expression, { readonly kind: 'xt match' | 'xt target' }>;
+
 class Structure {
-  readonly revision: number;
-  readonly bytes: Uint8Array;
   readonly #view: DataView;
 
-  constructor({ revision, info }: { readonly revision: number; readonly info: Uint8Array }) {
-    this.revision = revision;
-    this.bytes = info;
+  constructor(info: Uint8Array) {
     this.#view = viewOf(info);
-  }
-
-  isOf(revision: number, length: number): boolean {
-    return this.revision === revision && this.bytes.length >= length;
   }
 
   u8(at: number): number {
@@ -47,131 +29,137 @@ class Structure {
     return this.#view.getUint32(at, LITTLE_ENDIAN);
   }
 
-  ports(at: number): PortRange {
-    return [this.u16(at), this.u16(at + 2)];
+  text(at: number): string {
+    return decodeText(new Uint8Array(this.#view.buffer, this.#view.byteOffset + at));
+  }
+
+  bytes(at: number, length: number): Uint8Array {
+    return new Uint8Array(this.#view.buffer, this.#view.byteOffset + at, length);
+  }
+
+  /** In the network's order. */
+  port(at: number): number {
+    return this.#view.getUint16(at);
   }
 }
 
-type Match = (info: Structure, state: PacketState, context: WalkContext) => MatchAnswer;
+/** `undefined`: it says something that has no words here. */
+type Print = (info: Structure) => string | undefined;
 
-const MATCHES: Readonly<Record<string, readonly [leastBytes: number, match: Match]>> = {
-  comment: [0, () => true],
-  state: [4, (info, state) => (info.u32(0) & conntrackStates(state)) !== 0],
-  conntrack: [152, conntrack],
-  addrtype: [8, addressTypes],
-  mark: [9, mark],
-  multiport: [48, multiport],
-  tcp: [12, tcp],
-  udp: [9, (info, state) => hasPorts(info, state, info.u8(8))],
+/** By name and revision, with how long a structure is at least. */
+const PRINTERS: Readonly<Record<string, readonly [bytes: number, print: Print]>> = {
+  'comment 0': [1, (info) => `--comment "${info.text(0)}"`],
+  'conntrack 2': [152, conntrack],
+  'conntrack 3': [152, conntrack],
+  'addrtype 1': [8, addressTypes],
+  'mark 1': [9, (info) => `${not(info.u8(8))}--mark ${hex(info.u32(0))}/${hex(info.u32(4))}`],
+  'multiport 1': [48, multiport],
+  'tcp 0': [12, tcp],
+  'udp 0': [9, (info) => ports(info, info.u8(8))],
+  'MARK 2': [8, (info) => `--set-xmark ${hex(info.u32(0))}/${hex(info.u32(4))}`],
+  'DNAT 2': [40, destination],
 };
 
-/** `undefined`: it matches. */
-export function matchOfIptables(
-  expression: Extract<Expression, { readonly kind: 'xt match' }>,
-  state: PacketState,
-  context: WalkContext,
-): Effect {
-  const [leastBytes = 0, match] = MATCHES[expression.name] ?? [];
-  if (!match || expression.info.length < leastBytes) return UNKNOWN;
-  const answer = match(new Structure(expression), state, context);
-  if (answer === undefined) return UNKNOWN;
-  return answer ? undefined : MISMATCH;
+/** As a rule of iptables has it: `-m conntrack --ctstate NEW`. `undefined`: it is not known. */
+export function printIptables({ kind, name, revision, info }: XtExpression): string | undefined {
+  const flag = kind === 'xt match' ? '-m' : '-j';
+  const [bytes, print] = PRINTERS[`${name} ${revision}`] ?? [];
+  if (!print || bytes === undefined) return kind === 'xt match' ? undefined : `-j ${name}`;
+  const text = info.length < bytes ? undefined : print(new Structure(info));
+  return text === undefined ? undefined : `${flag} ${name} ${text}`.trimEnd();
 }
 
-/** XT_CONNTRACK_STATE */
+function not(flags: number): string {
+  return flags === 0 ? '' : '! ';
+}
+
+function hex(value: number): string {
+  return `0x${value.toString(16)}`;
+}
+
+function statesIn(bits: number): string {
+  return Object.keys(CONNTRACK_STATES)
+    .filter((state) => (bits & (CONNTRACK_STATES[state] ?? 0)) !== 0)
+    .join(',');
+}
+
+/** XT_CONNTRACK_STATE, and XT_CONNTRACK_STATE_ALIAS of a rule that was written with `-m state`. */
 const ASKS_STATE = 1;
+const ASKS_BY_ALIAS = 1 << 13;
 
 /** struct xt_conntrack_mtinfo3: only what is about the state. */
-function conntrack(info: Structure, state: PacketState): MatchAnswer {
-  if (info.revision < 2 || info.u16(146) !== ASKS_STATE) return undefined;
-  return negated((info.u16(150) & conntrackStates(state)) !== 0, (info.u16(148) & ASKS_STATE) !== 0);
+function conntrack(info: Structure): string | undefined {
+  if ((info.u16(146) & ~ASKS_BY_ALIAS) !== ASKS_STATE) return undefined;
+  return `${not(info.u16(148) & ASKS_STATE)}--ctstate ${statesIn(info.u16(150))}`;
 }
 
 const INVERT_SOURCE = 1;
 const INVERT_DESTINATION = 2;
 
-function addressTypes(info: Structure, state: PacketState, context: WalkContext): MatchAnswer {
-  if (info.revision !== 1) return undefined;
+function addressTypes(info: Structure): string | undefined {
   const flags = info.u32(4);
   if ((flags & ~(INVERT_SOURCE | INVERT_DESTINATION)) !== 0) return undefined;
-  const answer = (at: number, ip: PacketState['source'], invert: number): MatchAnswer => {
-    const types = info.u16(at);
-    return types === 0 || negated(hasAddressType(types, ip, context), (flags & invert) !== 0);
-  };
-  return allOf([answer(0, state.source, INVERT_SOURCE), answer(2, state.destination, INVERT_DESTINATION)]);
-}
-
-function mark(info: Structure, state: PacketState): MatchAnswer {
-  if (info.revision !== 1) return undefined;
-  return negated((state.mark & info.u32(4)) >>> 0 === info.u32(0), info.u8(8) !== 0);
+  const typesIn = (bits: number): string =>
+    ADDRESS_TYPES.filter((_, number) => (bits & (1 << number)) !== 0).join(',');
+  const [source, destinations] = [typesIn(info.u16(0)), typesIn(info.u16(2))];
+  return [
+    ...(source === '' ? [] : [`${not(flags & INVERT_SOURCE)}--src-type ${source}`]),
+    ...(destinations === '' ? [] : [`${not(flags & INVERT_DESTINATION)}--dst-type ${destinations}`]),
+  ].join(' ');
 }
 
 const MAX_PORTS = 15;
-const TO_DESTINATION = 1;
+const SIDES = ['sports', 'dports', 'ports'];
 
 /** struct xt_multiport_v1 */
-function multiport(info: Structure, { port }: PacketState): MatchAnswer {
+function multiport(info: Structure): string | undefined {
   const count = info.u8(1);
-  if (info.revision !== 1 || info.u8(0) !== TO_DESTINATION || count > MAX_PORTS) return undefined;
-  const ranges: PortRange[] = [];
+  const side = SIDES[info.u8(0)];
+  if (side === undefined || count > MAX_PORTS) return undefined;
+  let list = '';
   for (let index = 0; index < count; index++) {
-    const first = info.u16(2 + 2 * index);
     const isRange = info.u8(2 + 2 * MAX_PORTS + index) !== 0;
-    ranges.push([first, isRange && index + 1 < count ? info.u16(2 + 2 * ++index) : first]);
+    list += `${info.u16(2 + 2 * index)}${index === count - 1 ? '' : isRange ? ':' : ','}`;
   }
-  return negated(includesPort(ranges, port), info.u8(47) !== 0);
+  return `${not(info.u8(47))}--${side} ${list}`;
 }
 
-const INVERT_PORT = 2;
+const ANY_PORT = 0xffff;
 const INVERT_FLAGS = 4;
 
 /** struct xt_tcp and xt_udp begin with the ports of the client, and those that are dialled. */
-function hasPorts(info: Structure, { port }: PacketState, invert: number): MatchAnswer {
-  const dialled = negated(includesPort([info.ports(4)], port), (invert & INVERT_PORT) !== 0);
-  return allOf([dialled, includesEveryPort([info.ports(0)])]);
+function ports(info: Structure, invert: number): string {
+  const options = ['--sport', '--dport'].flatMap((option, index) => {
+    const [first, last] = [info.u16(4 * index), info.u16(4 * index + 2)];
+    const isInverted = invert & (1 << index);
+    return first === 0 && last === ANY_PORT && !isInverted
+      ? []
+      : [`${not(isInverted)}${option} ${first === last ? first : `${first}:${last}`}`];
+  });
+  return options.join(' ');
 }
 
-function tcp(info: Structure, state: PacketState): MatchAnswer {
-  const invert = info.u8(11);
-  const flags = negated(hasTcpFlags(state, info.u8(9), info.u8(10)), (invert & INVERT_FLAGS) !== 0);
-  return allOf([flags, hasPorts(info, state, invert), info.u8(8) === 0 ? true : undefined]);
-}
-
-/** What only looks at a packet, or changes something that no verdict depends on. */
-const HARMLESS: ReadonlySet<string> = new Set(['LOG', 'NFLOG', 'TCPMSS', 'CHECKSUM', 'AUDIT']);
-
-export function targetOfIptables(
-  expression: Extract<Expression, { readonly kind: 'xt target' }>,
-  state: PacketState,
-): Effect {
-  const info = new Structure(expression);
-  if (HARMLESS.has(expression.name)) return undefined;
-  switch (expression.name) {
-    case 'REJECT':
-      return { kind: 'verdict', verdict: { kind: 'reject' } };
-    case 'MASQUERADE':
-    case 'SNAT':
-      return { kind: 'verdict', verdict: { kind: 'masquerade' } };
-    case 'MARK':
-      if (!info.isOf(2, 8)) return UNKNOWN;
-      return { kind: 'mark', mark: ((state.mark & ~info.u32(4)) ^ info.u32(0)) >>> 0 };
-    case 'DNAT':
-      return info.isOf(2, 40) ? destination(info, state) : UNKNOWN;
-    default:
-      return UNKNOWN;
-  }
+function tcp(info: Structure): string | undefined {
+  const [option, mask, flags, invert] = [info.u8(8), info.u8(9), info.u8(10), info.u8(11)];
+  if (option !== 0) return undefined;
+  if (mask === 0) return ports(info, invert);
+  const names = (bits: number): string =>
+    TCP_FLAGS.filter((_, number) => (bits & (1 << number)) !== 0).join(',') || 'NONE';
+  return `${ports(info, invert)} ${not(invert & INVERT_FLAGS)}--tcp-flags ${names(mask)} ${names(flags)}`.trim();
 }
 
 const MAP_ADDRESS = 1;
 const MAP_PORT = 2;
 
 /** struct nf_nat_range2, where it is one address and at most one port. */
-function destination(info: Structure, state: PacketState): Effect {
-  const bytes = state.destination.includes(':') ? 16 : 4;
-  const [first, last] = [4, 20].map((at) => info.bytes.subarray(at, at + bytes));
-  const [port = 0, lastPort] = [36, 38].map((at) => viewOf(info.bytes).getUint16(at));
+function destination(info: Structure): string | undefined {
+  if ((info.u32(0) & MAP_ADDRESS) === 0) return undefined;
+  const isIpv6 = info.bytes(8, 12).some((byte) => byte !== 0);
+  const [first, last] = [4, 20].map((at) => info.bytes(at, isIpv6 ? 16 : 4));
   const hasPort = (info.u32(0) & MAP_PORT) !== 0;
-  if (!first || !last || Buffer.compare(first, last) !== 0 || (hasPort && port !== lastPort)) return UNKNOWN;
-  const ip = (info.u32(0) & MAP_ADDRESS) === 0 ? state.destination : decodeIp(first);
-  return { kind: 'verdict', verdict: { kind: 'dnat', ip, port: hasPort ? port : state.port } };
+  if (!first || !last || Buffer.compare(first, last) !== 0) return undefined;
+  if (hasPort && info.port(36) !== info.port(38)) return undefined;
+  const ip = decodeIp(first);
+  if (!hasPort) return `--to-destination ${ip}`;
+  return `--to-destination ${isIpv6 ? `[${ip}]` : ip}:${info.port(36)}`;
 }
