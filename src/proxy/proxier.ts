@@ -266,7 +266,9 @@ export class Proxier {
     this.#unwritten.add(changes);
     const writing = this.#unwritten.next(this.#hasWritten ? this.writer.writesPerSync : undefined);
     for (const trigger of triggers) this.#heldTriggers.push(trigger);
-    const isChangeWaiting = (): boolean => this.#services.pendingCount + this.#endpoints.pendingCount > 0;
+    const isPart = writing.length < this.#unwritten.size;
+    const isChangeWaiting = (): boolean =>
+      isPart || this.#services.pendingCount + this.#endpoints.pendingCount > 0;
     const report = await this.writer.sync(this.plan, writing, isChangeWaiting);
     const causes = this.#hasWritten ? this.#writtenCauses(writing) : startCauses(this.#causes);
     if (!this.#hasWritten) this.#pendingChanges?.begin();

@@ -26,7 +26,7 @@ import {
   type VirtualServerOptions,
 } from './rules/compile.ts';
 import { DesiredState } from './rules/desiredState.ts';
-import { objectsOf, Outcomes, ownersOf } from './rules/outcomes.ts';
+import { objectOf, Outcomes, ownersOf } from './rules/outcomes.ts';
 import { compareKernel, type Comparison } from './rules/resync.ts';
 import { type IpvsRuleOptions, ipvsLayout, ruleOptions } from './rules/rules.ts';
 import { capacityFor, growSet, type SetId } from './rules/sets.ts';
@@ -65,6 +65,8 @@ const MIN_DRAIN_INTERVAL_MS = 1000;
 const EARLY_MS = 10;
 /** Most steps take microseconds; on some machines so does reading the clock. */
 const STEPS_PER_PAUSE = 4;
+/** Enough for a log line: `ipvsadm --clear` takes ten thousand. */
+const MAX_NAMED = 100;
 
 export class IpvsSync implements KernelWriter {
   readonly writesPerSync = WRITES_PER_SYNC;
@@ -86,7 +88,6 @@ export class IpvsSync implements KernelWriter {
   #isRequested = false;
   /** Under way, or interrupted by a change. */
   #comparison: AsyncGenerator<Comparison, void> | undefined;
-  #refusals = new Outcomes();
   readonly #refused = new Map<ServicePortId, Error>();
   /** Objects that other programs changed, until a sync that repaired them reports them. */
   readonly #foreign = new Set<string>();
@@ -120,7 +121,7 @@ export class IpvsSync implements KernelWriter {
     if (!isSettled) await this.#startOver(round);
     else if (this.#isRequested || this.#comparison) await this.#verify(round, isChangeWaiting);
     this.#isSettled = true;
-    for (const object of this.#foreign) report.repaired.add(object);
+    for (const object of [...this.#foreign].slice(0, MAX_NAMED)) report.repaired.add(object);
     this.#foreign.clear();
     for (const [id, error] of this.#refused) report.refused.set(id, error);
     this.#planDrain(report);
@@ -198,14 +199,12 @@ export class IpvsSync implements KernelWriter {
     this.#isRequested = false;
     this.#comparison = undefined;
     this.#refused.clear();
-    this.#refusals = new Outcomes();
     this.#desired.forgetChanges();
     this.#attempt = 'full';
     const changes = new Changeset(round.plan.family);
     for await (const compare of this.#compareKernel(round)) await this.#runSliced(compare(changes));
     this.#rules.requestFull();
-    const wasForeign = this.#foreign.size > 0;
-    if (wasForeign) this.#noteForeign(changes.edits);
+    if (this.#foreign.size > 0) for (const edit of changes.edits) this.#foreign.add(objectOf(edit));
     (await this.#write(round, changes)).throwIfUnexpected();
   }
 
@@ -218,7 +217,7 @@ export class IpvsSync implements KernelWriter {
       if (part.done) break;
       const changes = new Changeset(round.plan.family);
       await this.#runSliced(part.value(changes));
-      this.#noteForeign(changes.edits);
+      for (const edit of changes.edits) this.#foreign.add(objectOf(edit));
       for (const one of changes.drained) this.#terminating.add(one, this.#clock.now());
       if (changes.edits.length > 0) (await this.#write({ ...round, ids: [] }, changes)).throwIfUnexpected();
       if (!isChangeWaiting()) continue;
@@ -247,11 +246,6 @@ export class IpvsSync implements KernelWriter {
       isExcluded: ({ ip }) => excludeCIDRs.some((cidr) => cidrContains(cidr, ip)),
       capacities: this.#capacities,
     });
-  }
-
-  #noteForeign(edits: readonly IpvsEdit[]): void {
-    for (const object of objectsOf(edits.filter((edit) => !this.#refusals.explains(edit))))
-      this.#foreign.add(object);
   }
 
   async #write(round: Round, changes: Changeset): Promise<Outcomes> {
@@ -305,7 +299,6 @@ export class IpvsSync implements KernelWriter {
   async #noteRefused(outcomes: Outcomes, { plan, settings }: Round): Promise<void> {
     outcomes.throwErrors();
     if (outcomes.refused.size === 0) return;
-    this.#refusals.join(outcomes);
     const owners = await this.#runSliced(
       ownersOf(new Set(outcomes.refused.keys()), plan.servicePorts, settings),
     );

@@ -14,9 +14,6 @@ import {
 } from './compile.ts';
 import { entryKey, type SetEntry, setName } from './sets.ts';
 
-/** Enough for a log line: `ipvsadm --clear` takes ten thousand. */
-const MAX_NAMED = 100;
-
 interface EditInfo {
   readonly verb: 'create' | 'change' | 'delete';
   /** The outcome when another program has been there. Deleting what is not there is no surprise; adding to it is. */
@@ -49,13 +46,8 @@ export class Outcomes {
   readonly #errors: Error[] = [];
   /** Sets, virtual servers and the device that are missing because the kernel refused them. */
   readonly #missing = new Set<string>();
-  readonly #unexpected = new Set<string>();
-  #firstUnexpected: string | undefined;
-
   /** Objects that another program has changed. */
-  get unexpected(): ReadonlySet<string> {
-    return this.#unexpected;
-  }
+  readonly unexpected = new Set<string>();
 
   /** Something was refused that belongs to no service port. */
   get hasErrors(): boolean {
@@ -72,20 +64,9 @@ export class Outcomes {
       else if (outcome.state === 'exists' && edit.kind === 'newDestination')
         late.push({ ...edit, kind: 'setDestination' });
       else if (isUnexpected(edit, outcome.state) && !this.#missing.has(objectOf(edit)))
-        this.#note(objectOf(edit), `${EDITS[edit.kind].verb} ${editName(edit)}: ${outcome.state}`);
+        this.unexpected.add(objectOf(edit));
     }
     return late;
-  }
-
-  /** Adds what another write was refused. */
-  join(other: Outcomes): void {
-    for (const [name, error] of other.refused) this.refused.set(name, error);
-    for (const object of other.#missing) this.#missing.add(object);
-  }
-
-  /** Whether it is not as it should be because the kernel refuses it. */
-  explains(edit: IpvsEdit): boolean {
-    return this.refused.has(editName(edit)) || this.#missing.has(objectOf(edit));
   }
 
   throwErrors(): void {
@@ -94,22 +75,18 @@ export class Outcomes {
   }
 
   throwIfUnexpected(): void {
-    if (this.#firstUnexpected === undefined) return;
+    const [object] = this.unexpected;
+    if (object === undefined) return;
     throw new JunctionError(
       'IPVS_CHANGED',
-      `another program changes what Junction writes (${this.#firstUnexpected}); it will be tried again`,
+      `another program changes what Junction writes (${object}); it will be tried again`,
     );
-  }
-
-  #note(object: string, how: string): void {
-    this.#firstUnexpected ??= how;
-    if (this.#unexpected.size < MAX_NAMED) this.#unexpected.add(object);
   }
 
   #refused(edit: IpvsEdit, name: string): void {
     if ('ip' in edit && name === 'ENODEV') {
       // Where the device could not be made, that is what has to be said.
-      if (!this.#missing.has(LINK)) this.#note(LINK, `${LINK} is gone`);
+      if (!this.#missing.has(LINK)) this.unexpected.add(LINK);
       return;
     }
     if (edit.kind === 'createSet' || edit.kind === 'newServer' || edit.kind === 'makeDevice')
@@ -171,17 +148,10 @@ export function editName(edit: IpvsEdit): string {
 }
 
 /** `virtual server TCP 10.96.0.1:80`, `set KUBE-CLUSTER-IP`, `address 10.96.0.1 on kube-ipvs0` */
-function objectOf(edit: IpvsEdit): string {
+export function objectOf(edit: IpvsEdit): string {
   if ('set' in edit) return `set ${edit.set}`;
   if ('server' in edit) return serverName(edit.server);
   return 'ip' in edit ? addressName(edit.ip) : LINK;
-}
-
-/** As many as a log line names. */
-export function objectsOf(edits: readonly IpvsEdit[]): ReadonlySet<string> {
-  const objects = new Set<string>();
-  for (const edit of edits) if (objects.size < MAX_NAMED) objects.add(objectOf(edit));
-  return objects;
 }
 
 function hintFor(edit: IpvsEdit, name: string): { readonly hint?: string } {
