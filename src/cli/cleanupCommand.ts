@@ -214,7 +214,7 @@ function printText({ iptables, counters, ipvs, nftables }: Removed, dryRun: bool
   const failed = (failures: readonly string[]): string =>
     failures.map((failure) => `Could not remove ${failure}\n`).join('');
   const ipvsRows = ipvs.remains
-    .map(({ family, servers, addresses, sets }) => [family, servers.length, addresses, sets.length] as const)
+    .map(({ family, servers, bound, sets }) => [family, servers.length, bound.length, sets.length] as const)
     .filter(([, ...counts]) => counts.some((count) => count > 0));
   const nftRows = nftables.tables.map(({ family, table: name, objects }) => [family, name, objects]);
   const running = 'A Junction is running here, and its tables are its own: stop it first.\n';

@@ -4,7 +4,7 @@
  */
 import { isJunctionError } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
-import { FAMILIES, type Family } from '../../model/ip.ts';
+import { FAMILIES, type Family, type Ip } from '../../model/ip.ts';
 import { NLM_F_DUMP } from '../../netlink/codec.ts';
 import type { ChangeOutcome } from '../../netlink/request.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
@@ -16,8 +16,8 @@ import { wait } from '../../time/wait.ts';
 import { withNetlink } from '../staleObjects.ts';
 import { channelsOf, findIpvs, type IpvsChannels, NetlinkIpvsClient } from './client.ts';
 import { findDevice, readAddresses } from './device.ts';
-import { DEVICE, type DestinationState, type IpvsEdit, type ServerAttributes } from './rules/client.ts';
-import { type ServerKey, serverKey } from './rules/compile.ts';
+import { DEVICE, type IpvsEdit, type ServerAttributes } from './rules/client.ts';
+import { serverKey } from './rules/compile.ts';
 import { ourServers, readSets } from './rules/resync.ts';
 import { growingName, setName } from './rules/sets.ts';
 
@@ -27,8 +27,8 @@ const PAUSE_MS = 50;
 export interface StaleIpvsObjects {
   readonly family: Family;
   readonly servers: readonly ServerAttributes[];
-  /** How many the device has. */
-  readonly addresses: number;
+  /** Addresses on the device. */
+  readonly bound: readonly Ip[];
   readonly sets: readonly string[];
 }
 
@@ -44,7 +44,7 @@ export async function findStaleObjects(channels: IpvsChannels, family: Family): 
   const hasIpvs = (await findIpvs(channels.generic)) !== undefined;
   const nodeIps = await nodeAddresses(channels.route, family);
   const servers = ourServers(hasIpvs ? await client.readServers() : [], { family, sets, bound, nodeIps });
-  return { family, servers, addresses: bound.length, sets: [...sets.keys()] };
+  return { family, servers, bound, sets: [...sets.keys()] };
 }
 
 /** First what attracts packets and sends them on. The rules must go before the sets that they match. */
@@ -118,16 +118,6 @@ interface StaleIpvsOptions {
   readonly drainLimitMs: number;
 }
 
-/** What one pass did. */
-const newTotals = () => ({
-  servers: 0,
-  addresses: 0,
-  keptServers: 0,
-  connections: 0,
-  failures: [] as string[],
-});
-type Totals = ReturnType<typeof newTotals>;
-
 /** Nothing that fails here may stop the proxy. */
 export class StaleIpvs {
   readonly #log: Log;
@@ -175,24 +165,34 @@ export class StaleIpvs {
   }
 
   async #remove(channels: IpvsChannels): Promise<boolean> {
-    const totals = newTotals();
     const isOverdue = this.#limitMs > 0 && performance.now() - this.#since >= this.#limitMs;
-    if ((await findIpvs(channels.generic)) !== undefined)
-      for (const family of FAMILIES) await retire(channels, family, isOverdue, totals);
-    const { servers, addresses, keptServers, connections, failures } = totals;
-    const isDone = keptServers === 0;
-    const sets = isDone ? await removeRest(channels, failures) : 0;
-    if (isDone || servers + addresses > 0)
-      this.#log.info('Removed what the ipvs mode left', { virtualServers: servers, addresses, sets });
-    if (!isDone && keptServers !== this.#loggedServers)
+    const failures: string[] = [];
+    const count = { virtualServers: 0, addresses: 0, kept: 0, connections: 0 };
+    const hasIpvs = (await findIpvs(channels.generic)) !== undefined;
+    for (const family of hasIpvs ? FAMILIES : []) {
+      const client = new NetlinkIpvsClient(family, channels);
+      const { edits, kept, connections } = await retirement(channels, client, family, isOverdue);
+      count.kept += kept;
+      count.connections += connections;
+      for (const { kind } of edits)
+        if (kind === 'deleteServer') count.virtualServers++;
+        else if (kind === 'unbind') count.addresses++;
+      for (const [index, outcome] of (await client.apply(edits)).entries())
+        if (outcome.state === 'refused') failures.push(`${edits[index]?.kind ?? ''}: ${outcome.name}`);
+    }
+    const { kept, connections, ...removed } = count;
+    const sets = kept === 0 ? await removeRest(channels, failures) : 0;
+    if (kept === 0 || removed.virtualServers + removed.addresses > 0)
+      this.#log.info('Removed what the ipvs mode left', { ...removed, sets });
+    if (kept > 0 && kept !== this.#loggedServers)
       this.#log.info('Kept virtual servers of the ipvs mode until their connections have ended', {
-        virtualServers: keptServers,
+        virtualServers: kept,
         connections,
         drainLimit: this.#limitMs === 0 ? 'none' : `${this.#limitMs / 1000}s`,
       });
-    this.#loggedServers = keptServers;
+    this.#loggedServers = kept;
     for (const what of failures) this.#log.warn('Cannot remove what the ipvs mode left', { what });
-    return isDone;
+    return kept === 0;
   }
 }
 
@@ -206,48 +206,35 @@ async function isThereAny({ route, netfilter }: IpvsChannels): Promise<boolean> 
   return false;
 }
 
-async function retire(
+/** Deletes virtual servers without open connections; the others get weight 0, and keep their address. */
+async function retirement(
   channels: IpvsChannels,
+  client: NetlinkIpvsClient,
   family: Family,
   isOverdue: boolean,
-  totals: Totals,
-): Promise<void> {
-  const client = new NetlinkIpvsClient(family, channels);
-  const { servers } = await findStaleObjects(channels, family);
-  const device = await client.readDevice();
-  const destinations = await client.readDestinations(servers);
+) {
+  const { servers, bound } = await findStaleObjects(channels, family);
+  const destinations = servers.length > 0 ? await client.readDestinations(servers) : [];
   const edits: IpvsEdit[] = [];
   const keptIps = new Set<string>();
+  let [kept, connections] = [0, 0];
   for (const [index, server] of servers.entries()) {
     const states = destinations[index] ?? [];
-    const open = isOverdue ? 0 : openConnections(server, states);
-    totals.connections += open;
-    if (open > 0) {
-      totals.keptServers++;
-      keptIps.add(server.ip);
-      edits.push(...quiesce(server, states));
-    } else {
-      totals.servers++;
+    // Datagrams have no end that could be waited for; the next one goes by the new rules.
+    const isOver = isOverdue || server.protocol === 'UDP';
+    const open = isOver ? 0 : states.reduce((sum, state) => sum + state.connections, 0);
+    if (open === 0) {
       edits.push({ kind: 'deleteServer', server });
+      continue;
     }
+    kept++;
+    connections += open;
+    keptIps.add(server.ip);
+    for (const destination of states.filter(({ weight }) => weight !== 0))
+      edits.push({ kind: 'setDestination', server, destination, weight: 0, was: destination.weight });
   }
-  const bound = device.state === 'present' ? device.addresses : [];
-  const unbound = bound.filter((ip) => !keptIps.has(ip));
-  totals.addresses += unbound.length;
-  for (const ip of unbound) edits.push({ kind: 'unbind', ip });
-  for (const [index, outcome] of (await client.apply(edits)).entries())
-    if (outcome.state === 'refused') totals.failures.push(`${edits[index]?.kind ?? ''}: ${outcome.name}`);
-}
-
-/** Datagrams have no end that could be waited for; the next one goes by the new rules. */
-function openConnections({ protocol }: ServerKey, states: readonly DestinationState[]): number {
-  return protocol === 'UDP' ? 0 : states.reduce((sum, { connections }) => sum + connections, 0);
-}
-
-function quiesce(server: ServerKey, states: readonly DestinationState[]): readonly IpvsEdit[] {
-  return states
-    .filter(({ weight }) => weight !== 0)
-    .map((state) => ({ kind: 'setDestination', server, destination: state, weight: 0, was: state.weight }));
+  for (const ip of bound) if (!keptIps.has(ip)) edits.push({ kind: 'unbind', ip });
+  return { edits, kept, connections };
 }
 
 /** The device and the sets; by these a restarted process knows a virtual server for ours, so they go last. Returns how many sets. */
