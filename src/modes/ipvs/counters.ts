@@ -17,7 +17,8 @@ export async function readServerConnections(
 ): Promise<readonly ConnectionReading[]> {
   const timeSlice = new TimeSlice(systemClock);
   const readings: ConnectionReading[] = [];
-  for (const [key, server] of [...virtualServers]) {
+  const servers = [...virtualServers]; // they change meanwhile
+  for (const [key, server] of servers) {
     const { servicePort, protocol } = server;
     const messages = await generic.list(getDestinations(ipvs, server), DESTINATIONS);
     timeSlice.begin();
