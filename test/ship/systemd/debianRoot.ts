@@ -24,8 +24,10 @@ export async function debianRoot(): Promise<string> {
     .digest('hex')
     .slice(0, 16);
   const folder = await cached(`systemd-root-${hash}`, async (fresh) => {
-    // Not the folder itself, which is there already and belongs to whoever runs this.
-    await promisify(execFile)('mmdebstrap', [...options, SUITE, join(fresh, 'root'), source]);
+    // Not the folder itself, which is there already and belongs to whoever runs this. In mounts of its own: mmdebstrap
+    // has left /proc mounted in the folder.
+    const command = ['--mount', 'mmdebstrap', ...options, SUITE, join(fresh, 'root'), source];
+    await promisify(execFile)('unshare', command);
   });
   return join(folder, 'root');
 }
