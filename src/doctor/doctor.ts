@@ -23,6 +23,7 @@ import {
 } from '../explain/doctorReport.ts';
 import { checkRoutes, type SampledEndpoint } from './routes.ts';
 import { checkRules } from './rules.ts';
+import { checkSavedRulesets } from './savedRulesets.ts';
 import { checkServices, walkServices } from './services.ts';
 import { checkSysctls } from './sysctls.ts';
 
@@ -101,7 +102,10 @@ function machineChecks(
     sysctls: (group) =>
       checkSysctls(group, machine, { families, unused: unusedOf(subject), conntrack, localhostNodePorts }),
     'other-proxies': (group) => checkOtherProxies(group, machine, mode, nodeName),
-    firewall: (group) => checkFirewall(group, machine, families),
+    firewall: async (group) => {
+      await checkFirewall(group, machine, families);
+      if (mode === 'nftables') checkSavedRulesets(group, machine);
+    },
     ...(subject && { routes: (group) => checkRoutes(group, machine, endpointsOf(subject)) }),
     ...(proxy && { proxy: (group) => checkProxy(group, machine, proxy, config.syncPeriodMs) }),
     // At last: what was dropped since the beginning is dropped now.

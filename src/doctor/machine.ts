@@ -1,6 +1,7 @@
 /** All that doctor asks of the machine: reads, in the network namespace of this thread, and trials that leave nothing behind. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { release } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
 import { findKubeProxyProcesses } from '../system/kubeProxy.ts';
 import { attempt, JunctionError } from '../errors.ts';
 import { FAMILIES, type Family, type Ip } from '../model/ip.ts';
@@ -24,6 +25,8 @@ import { readSysctl } from '../system/sysctl.ts';
 
 const PROGRAM_LIMIT_MS = 30_000;
 const NFT_FAMILIES = ['ip', 'ip6', 'inet'] as const;
+/** What nftables.service loads on Debian, and on Fedora and its relatives. */
+const NFT_FILES = ['/etc/nftables.conf', '/etc/sysconfig/nftables.conf'];
 
 export interface DoctorLink {
   readonly index: number;
@@ -65,6 +68,13 @@ export interface DoctorMachine {
   /** Where the kernel would send a packet; with `arrival`, whether it would take it at all. */
   route(to: Ip, arrival?: { readonly source: Ip; readonly inLink: number }): Promise<RouteLook>;
   hasIpv6(): boolean;
+  /** Files that nftables.service loads, with those that they include. */
+  savedRulesets(): readonly SavedRuleset[];
+}
+
+export interface SavedRuleset {
+  readonly path: string;
+  readonly text: string;
 }
 
 export function doctorMachine(sysctlRoot = '/proc/sys', runner: CommandRunner = run): DoctorMachine {
@@ -88,7 +98,37 @@ export function doctorMachine(sysctlRoot = '/proc/sys', runner: CommandRunner = 
     },
     route: lookUpRoute,
     hasIpv6: () => (attempt(() => readdirSync('/proc/sys/net/ipv6/conf')) ?? []).length > 0,
+    savedRulesets: () => readSavedRulesets(NFT_FILES),
   };
+}
+
+/** A file that includes itself, or a pattern of a directory with many files, ends here. */
+const MAX_RULESETS = 100;
+
+export function readSavedRulesets(paths: readonly string[]): readonly SavedRuleset[] {
+  const found = new Map<string, SavedRuleset>();
+  const waiting = [...paths];
+  for (let path = waiting.shift(); path !== undefined && found.size < MAX_RULESETS; path = waiting.shift()) {
+    const file = path;
+    const text = found.has(file) ? undefined : attempt(() => readFileSync(file, 'utf8'));
+    if (text === undefined) continue;
+    found.set(file, { path: file, text });
+    for (const [, included = ''] of text.matchAll(/^\s*include\s+"([^"]+)"/gm))
+      waiting.push(...matchingFiles(resolve('/etc', included)));
+  }
+  return [...found.values()];
+}
+
+/** `*` stands for any part of a file's name, as in nft. */
+function matchingFiles(pattern: string): readonly string[] {
+  const [folder, name] = [dirname(pattern), basename(pattern)];
+  if (!name.includes('*')) return [pattern];
+  const parts = name.split('*').map((part) => part.replaceAll(/[^\w]/g, '\\$&'));
+  const names = new RegExp(`^${parts.join('.*')}$`);
+  return (attempt(() => readdirSync(folder)) ?? [])
+    .filter((each) => names.test(each))
+    .sort()
+    .map((each) => join(folder, each));
 }
 
 function readLinks(): Promise<readonly DoctorLink[]> {

@@ -45,6 +45,7 @@ export function fakeMachine(fake: FakeMachine): DoctorMachine {
       return Promise.resolve(fake.routes?.[key] ?? { state: 'refused', errno: 'ENETUNREACH' });
     },
     hasIpv6: () => true,
+    savedRulesets: () => [],
   };
 }
 
