@@ -4,7 +4,7 @@ import { NetlinkIpvsClient } from '../../src/modes/ipvs/client.ts';
 import { IpvsSync } from '../../src/modes/ipvs/sync.ts';
 import { AddressWatch } from '../../src/modes/addressWatch.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../src/netlink/socket.ts';
-import { NetlinkThread } from '../../src/netlink/thread.ts';
+import { NetlinkSockets } from '../../src/netlink/sockets.ts';
 import { objectKey } from '../../src/model/objects.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { BlockMeter, liveMemory, memory } from '../meters.ts';
@@ -15,19 +15,19 @@ import { TimedClients } from './timedClients.ts';
 const CHANGES = 21;
 
 export async function measureOurs(sizes: Sizes): Promise<OwnRun> {
-  const thread = await NetlinkThread.start();
-  const watch = await AddressWatch.start(thread);
+  const sockets = new NetlinkSockets();
+  const watch = await AddressWatch.start(sockets);
   try {
-    return await measure(thread, watch, sizes);
+    return await measure(sockets, watch, sizes);
   } finally {
     await watch.close();
-    await thread.close();
+    await sockets.close();
   }
 }
 
-async function measure(thread: NetlinkThread, watch: AddressWatch, sizes: Sizes): Promise<OwnRun> {
+async function measure(sockets: NetlinkSockets, watch: AddressWatch, sizes: Sizes): Promise<OwnRun> {
   const clients = new TimedClients();
-  const proxy = await openProxy(thread, watch, clients);
+  const proxy = await openProxy(sockets, watch, clients);
   fill(proxy, sizes);
   proxy.replan();
   const block = new BlockMeter();
@@ -65,14 +65,14 @@ async function measure(thread: NetlinkThread, watch: AddressWatch, sizes: Sizes)
 }
 
 async function openProxy(
-  thread: NetlinkThread,
+  sockets: NetlinkSockets,
   watch: AddressWatch,
   clients: TimedClients,
 ): Promise<Proxier> {
   const channels = clients.channels({
-    route: thread.channel(NETLINK_ROUTE),
-    netfilter: thread.channel(NETLINK_NETFILTER),
-    generic: thread.channel(NETLINK_GENERIC),
+    route: sockets.channel(NETLINK_ROUTE),
+    netfilter: sockets.channel(NETLINK_NETFILTER),
+    generic: sockets.channel(NETLINK_GENERIC),
   });
   const writer = new IpvsSync({
     iptables: await IptablesClient.open({ family: 'IPv4', variant: 'legacy', runner: clients.runner }),

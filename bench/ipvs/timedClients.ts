@@ -33,15 +33,15 @@ export class TimedClients {
     };
   }
 
+  /** The same one, with a clock on it. */
   #channel(channel: NetlinkChannel, where: Place): NetlinkChannel {
-    return {
-      apply: (changes) => this.#timed(where, () => channel.apply(changes)),
-      request: (request) => this.#timed(where, () => channel.request(request)),
-      get: (request, what) => this.#timed(where, () => channel.get(request, what)),
-      list: (request, what) => this.#timed(where, () => channel.list(request, what)),
-      requestAll: (requests) => this.#timed(where, () => channel.requestAll(requests)),
-      dumpAll: (requests) => this.#timed(where, () => channel.dumpAll(requests)),
-    };
+    const apply = channel.apply.bind(channel);
+    const request = channel.request.bind(channel);
+    const list = channel.list.bind(channel);
+    channel.apply = (changes) => this.#timed(where, () => apply(changes));
+    channel.request = (asked) => this.#timed(where, () => request(asked));
+    channel.list = (asked, what) => this.#timed(where, () => list(asked, what));
+    return channel;
   }
 
   async #timed<T>(where: Place, work: () => Promise<T>): Promise<T> {

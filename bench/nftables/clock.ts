@@ -1,6 +1,6 @@
 /** The way to the kernel, with a clock at each of its stations. */
 import type { NftTables } from '../../src/modes/nftables/rules/table.ts';
-import type { TransactionChannel } from '../../src/netlink/channel.ts';
+import type { NetlinkChannel } from '../../src/netlink/channel.ts';
 import type { NetlinkTransaction } from '../../src/netlink/nftables/transaction.ts';
 
 export interface Spent {
@@ -47,29 +47,22 @@ export class Clock {
     };
   }
 
-  channel(channel: TransactionChannel): TransactionChannel {
-    return {
-      apply: (changes) => channel.apply(changes),
-      request: (request) => channel.request(request),
-      get: (request, what) => channel.get(request, what),
-      list: (request, what) => channel.list(request, what),
-      requestAll: (requests) => channel.requestAll(requests),
-      dumpAll: (requests) => channel.dumpAll(requests),
-      lookUp: (lists) => channel.lookUp(lists),
-      scan: (...asked) => channel.scan(...asked),
-      commit: async (transaction) => {
-        let written = performance.now();
-        const watched: NetlinkTransaction = (sequence) => {
-          const job = transaction(sequence);
-          written = performance.now();
-          this.#encoded(written - this.#begun, job.bytes.length);
-          return job;
-        };
-        const outcome = await channel.commit(watched);
-        this.#committed(performance.now() - written);
-        return outcome;
-      },
+  /** The same one, with a clock on its commits. */
+  channel(channel: NetlinkChannel): NetlinkChannel {
+    const commit = channel.commit.bind(channel);
+    channel.commit = async (transaction) => {
+      let written = performance.now();
+      const watched: NetlinkTransaction = (sequence) => {
+        const job = transaction(sequence);
+        written = performance.now();
+        this.#encoded(written - this.#begun, job.bytes.length);
+        return job;
+      };
+      const outcome = await commit(watched);
+      this.#committed(performance.now() - written);
+      return outcome;
     };
+    return channel;
   }
 
   #encoded(milliseconds: number, bytes: number): void {

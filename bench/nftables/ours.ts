@@ -6,7 +6,7 @@ import { NetlinkNftTables } from '../../src/modes/nftables/tables.ts';
 import { dataplaneOf } from '../../src/modes/dataplane.ts';
 import { directChannel } from '../../src/netlink/channel.ts';
 import { NETLINK_NETFILTER, NetlinkSocket } from '../../src/netlink/socket.ts';
-import { NetlinkThread } from '../../src/netlink/thread.ts';
+import { NetlinkSockets } from '../../src/netlink/sockets.ts';
 import { objectKey } from '../../src/model/objects.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
 import { BlockMeter, cpuMs, liveMemory, memory } from '../meters.ts';
@@ -21,7 +21,7 @@ const GROWN = 21;
 
 export async function measureOurs(task: OwnTask): Promise<OwnRun> {
   limitMemory(); // as the daemon does
-  const thread = await NetlinkThread.start();
+  const thread = new NetlinkSockets();
   let lost = 0;
   const watch = task.listens ? await NftMonitor.start(thread, () => lost++) : undefined;
   try {
@@ -34,13 +34,13 @@ export async function measureOurs(task: OwnTask): Promise<OwnRun> {
 
 /** A proxy into the namespace of this process, for whoever needs its table. */
 export function nftProxy(
-  thread: NetlinkThread,
+  thread: NetlinkSockets,
   { counters, channel }: Pick<OwnTask, 'counters' | 'channel'>,
   clock = new Clock(),
 ): Proxier {
   const way =
     channel === 'thread'
-      ? thread.transactionChannel(NETLINK_NETFILTER)
+      ? thread.channel(NETLINK_NETFILTER)
       : directChannel(NetlinkSocket.open(NETLINK_NETFILTER));
   const timed = clock.channel(way);
   const writer = new NftSync({
@@ -67,7 +67,7 @@ class Measurement {
   readonly #isDirect: boolean;
   readonly #rebuilds: boolean;
 
-  constructor(task: OwnTask, thread: NetlinkThread) {
+  constructor(task: OwnTask, thread: NetlinkSockets) {
     this.#sizes = task.sizes;
     this.#isDirect = task.channel === 'direct';
     this.#rebuilds = task.rebuilds;

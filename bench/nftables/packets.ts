@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { NetlinkThread } from '../../src/netlink/thread.ts';
+import { NetlinkSockets } from '../../src/netlink/sockets.ts';
 import { type EndpointSlice, objectKey, type Service } from '../../src/model/objects.ts';
 import { fill, makeService, makeSlice } from '../cluster.ts';
 import { clusterText, nft, serviceText } from './chains.ts';
@@ -16,13 +16,13 @@ export async function measurePackets({ sizes, table, samples }: PacketsTask): Pr
   const { service, slice } = probe(sizes.services, sizes.endpoints);
   const wires = await openWires();
   let server: ChildProcess | undefined;
-  let thread: NetlinkThread | undefined;
+  let sockets: NetlinkSockets | undefined;
   try {
     if (table === 'chains')
       await nft(
         clusterText(sizes, 'a chain per service') + serviceText(service, slice, 'a chain per service'),
       );
-    else thread = await writeFlat(sizes, table === 'flat with counters', service, slice);
+    else sockets = await writeFlat(sizes, table === 'flat with counters', service, slice);
     const addresses = slice.endpoints.map(({ ip }) => ip);
     server = await startServer(wires.server.pid, { kind: 'answer', addresses, port: 8080 });
     const task: DialTask = {
@@ -40,7 +40,7 @@ export async function measurePackets({ sizes, table, samples }: PacketsTask): Pr
     return JSON.parse(stdout) as PacketsRun;
   } finally {
     server?.kill();
-    await thread?.close();
+    await sockets?.close();
     wires.close();
   }
 }
@@ -68,20 +68,20 @@ function probe(
   };
 }
 
-/** Answers the thread that owns the table. */
+/** Answers the sockets, of which one owns the table. */
 async function writeFlat(
   sizes: PacketsTask['sizes'],
   counters: boolean,
   service: Service,
   slice: EndpointSlice,
-): Promise<NetlinkThread> {
-  const thread = await NetlinkThread.start();
-  const proxy = nftProxy(thread, { counters, channel: 'thread' });
+): Promise<NetlinkSockets> {
+  const sockets = new NetlinkSockets();
+  const proxy = nftProxy(sockets, { counters, channel: 'thread' });
   fill(proxy, sizes);
   proxy.onService(objectKey(service.namespace, service.name), service);
   proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);
   await mustSync(proxy);
-  return thread;
+  return sockets;
 }
 
 export async function startServer(pid: number, task: AnswerTask): Promise<ChildProcess> {

@@ -4,7 +4,7 @@
  */
 import { constants } from 'node:os';
 import { IptablesClient } from '../../src/modes/iptables/client.ts';
-import { JobChannel } from '../../src/netlink/channel.ts';
+import { NetlinkChannel } from '../../src/netlink/channel.ts';
 
 /** One in so many. */
 const REFUSED = 25;
@@ -28,7 +28,7 @@ function happens(oneIn: number): boolean {
 }
 
 /** Of nf_tables, whichever mode writes there. */
-const channel = JobChannel.prototype;
+const channel = NetlinkChannel.prototype;
 const realChannel = Object.getOwnPropertyDescriptors(channel);
 const commit = given(realChannel.commit.value);
 const dumpAll = given(realChannel.dumpAll.value);

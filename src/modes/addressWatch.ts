@@ -15,21 +15,21 @@ import {
 } from '../netlink/rtnetlink.ts';
 import type { Message } from '../netlink/codec.ts';
 import { NETLINK_ROUTE } from '../netlink/socket.ts';
-import type { NetlinkThread, Watch } from '../netlink/thread.ts';
+import type { NetlinkSockets, Watch } from '../netlink/sockets.ts';
 import { DeviceWatch, type DeviceSubscriber, findDevice, readAddresses } from './ipvs/device.ts';
 
 interface AddressSubscriber {
   onNodeAddresses(): void;
 }
 
-type Thread = Pick<NetlinkThread, 'channel' | 'watch'>;
+type Sockets = Pick<NetlinkSockets, 'channel' | 'watch'>;
 
 /** After a reading that failed; twice as long after each that fails again. */
 const RETRY_MS = 1000;
 const MAX_RETRY_MS = 30_000;
 
 export class AddressWatch {
-  readonly #thread: Thread;
+  readonly #sockets: Sockets;
   readonly #subscribers: AddressSubscriber[] = [];
   readonly #device = new DeviceWatch();
   #nodeIps: ReadonlySet<Ip> = new Set();
@@ -40,14 +40,14 @@ export class AddressWatch {
   #failures = 0;
   #isClosed = false;
 
-  private constructor(thread: Thread) {
-    this.#thread = thread;
+  private constructor(sockets: Sockets) {
+    this.#sockets = sockets;
   }
 
-  static async start(thread: Thread): Promise<AddressWatch> {
-    const watch = new AddressWatch(thread);
+  static async start(sockets: Sockets): Promise<AddressWatch> {
+    const watch = new AddressWatch(sockets);
     const groups = [RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR];
-    watch.#watch = await thread.watch(NETLINK_ROUTE, groups, {
+    watch.#watch = await sockets.watch(NETLINK_ROUTE, groups, {
       messages: (messages) => watch.#receive(messages),
       lost: () => {
         watch.#device.notifyAll();
@@ -82,7 +82,7 @@ export class AddressWatch {
   }
 
   async #read(): Promise<void> {
-    const route = this.#thread.channel(NETLINK_ROUTE);
+    const route = this.#sockets.channel(NETLINK_ROUTE);
     this.#device.found(await findDevice(route));
     const addresses = await readAddresses(route);
     const own = addresses.filter((address) => {

@@ -1,6 +1,6 @@
 /** Deletes what other modes left, once the first rules of every served family are in the kernel. */
 import type { Family } from '../model/ip.ts';
-import { NetlinkThread } from '../netlink/thread.ts';
+import { NetlinkSockets } from '../netlink/sockets.ts';
 
 export class StaleObjects {
   readonly #waiting: Set<Family>;
@@ -27,16 +27,16 @@ export class StaleObjects {
 /* Work by netlink that is done once, beside the proxy, and must not stop it when it fails. */
 
 export async function withNetlink(
-  work: (thread: NetlinkThread) => Promise<void>,
+  work: (sockets: NetlinkSockets) => Promise<void>,
   onFailure: (error: unknown) => void,
 ): Promise<void> {
-  let thread: NetlinkThread | undefined;
+  let sockets: NetlinkSockets | undefined;
   try {
-    thread = await NetlinkThread.start();
-    await work(thread);
+    sockets = new NetlinkSockets();
+    await work(sockets);
   } catch (error) {
     onFailure(error);
   } finally {
-    await thread?.close();
+    await sockets?.close();
   }
 }

@@ -6,7 +6,6 @@ import { constants } from 'node:os';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { JunctionError } from '../errors.ts';
 import { type Message, MessageWriter, NLM_F_DUMP, decodeMessages, malformedMessage } from './codec.ts';
-import type { ElementList } from './nftables/elementList.ts';
 import type { CommitReply, NetlinkTransaction } from './nftables/transaction.ts';
 import {
   type Change,
@@ -24,51 +23,6 @@ import {
   writeRequest,
 } from './request.ts';
 import { type DatagramSocket, NetlinkSocket } from './socket.ts';
-import { type Differing, lookUpAll, readDiffering } from './worker/lookUp.ts';
-import { type ScanFilter, scanTable } from './worker/scan.ts';
-
-export interface NetlinkChannel {
-  /** Outcomes in the order of the changes. A refusal does not stop the others. */
-  apply(changes: readonly Change[]): Promise<readonly ChangeOutcome[]>;
-  request(request: NetlinkRequest): Promise<NetlinkReply>;
-  /** One object; `undefined` where it does not exist. `what`, for errors: `the link eth0`. */
-  get(request: NetlinkRequest, what: string): Promise<Message | undefined>;
-  /** Replies in the order of the requests. */
-  requestAll(requests: readonly NetlinkRequest[]): Promise<readonly NetlinkReply[]>;
-  /**
-   * All objects of a dump, which is read again when they changed meanwhile; none where what they are in does not exist. `what`,
-   * for errors: `the links`.
-   */
-  list(request: NetlinkRequest, what: string): Promise<readonly Message[]>;
-  /** Dumps, in the order of the requests. A table that changed meanwhile is read again. */
-  dumpAll(requests: readonly NetlinkRequest[]): Promise<readonly DumpReply[]>;
-}
-
-/** `examined`: how many objects the filter looked at. */
-export type ScanEnd = NetlinkEnd & { readonly examined: number };
-
-/** For netfilter, which has transactions, and tables too large to be read in one go. */
-export interface TransactionChannel extends NetlinkChannel {
-  /** All or nothing, in one datagram. One that is too large for the kernel fails with EMSGSIZE. */
-  commit(transaction: NetlinkTransaction): Promise<CommitReply>;
-  /** Of each list, the elements that the kernel lacks or has otherwise. */
-  lookUp(lists: readonly ElementsAt[]): Promise<readonly (readonly Differing[])[]>;
-  /**
-   * A whole table, between the jobs of others, of which none waits for it: what changes meanwhile may be in it or not.
-   * `take` is given what passes the filter while it comes.
-   */
-  scan(
-    request: NetlinkRequest,
-    filter: ScanFilter | undefined,
-    take: (messages: readonly Message[]) => void,
-  ): Promise<ScanEnd>;
-}
-
-/** Elements of a set, and the request for all that it has. */
-interface ElementsAt {
-  readonly request: NetlinkRequest;
-  readonly elements: ElementList;
-}
 
 export type DumpReply = { readonly kind: 'answered'; readonly messages: readonly Message[] } | NetlinkRefusal;
 
@@ -84,7 +38,8 @@ const REQUESTS_PER_PIECE = 256;
 /** More changes than this during a dump are a runaway program's. */
 const READINGS = 10;
 
-export class JobChannel implements TransactionChannel {
+/** Requests, changes and transactions of one netlink protocol. */
+export class NetlinkChannel {
   readonly #use: Use;
   readonly #sequence: Sequence;
 
@@ -93,10 +48,12 @@ export class JobChannel implements TransactionChannel {
     this.#sequence = sequence;
   }
 
+  /** Outcomes in the order of the changes. A refusal does not stop the others. */
   async apply(changes: readonly Change[]): Promise<readonly ChangeOutcome[]> {
     return this.#inPieces('request', changes, CHANGES_PER_PIECE, changeJob);
   }
 
+  /** All or nothing, in one datagram. One that is too large for the kernel fails with EMSGSIZE. */
   async commit(transaction: NetlinkTransaction): Promise<CommitReply> {
     return this.#do('commit', transaction(this.#sequence));
   }
@@ -108,19 +65,21 @@ export class JobChannel implements TransactionChannel {
     return reply;
   }
 
-  requestAll(requests: readonly NetlinkRequest[]): Promise<readonly NetlinkReply[]> {
-    return this.#inPieces('request', requests, REQUESTS_PER_PIECE, requestJob);
-  }
-
+  /** One object; `undefined` where it does not exist. `what`, for errors: `the link eth0`. */
   async get(request: NetlinkRequest, what: string): Promise<Message | undefined> {
     return objectsIn(await this.request(request), what)[0];
   }
 
+  /**
+   * All objects of a dump, which is read again when they changed meanwhile; none where what they are in does not exist. `what`,
+   * for errors: `the links`.
+   */
   async list(request: NetlinkRequest, what: string): Promise<readonly Message[]> {
     const [reply] = await this.dumpAll([request]);
     return objectsIn(reply, what);
   }
 
+  /** Dumps, in the order of the requests. A table that changed meanwhile is read again. */
   async dumpAll(requests: readonly NetlinkRequest[]): Promise<readonly DumpReply[]> {
     return readUntilStable(requests.map(asDump), 'the table', async (left) => {
       const replies = await this.#inPieces('dump', left, REQUESTS_PER_PIECE, requestJob);
@@ -128,37 +87,24 @@ export class JobChannel implements TransactionChannel {
     });
   }
 
-  async lookUp(lists: readonly ElementsAt[]): Promise<readonly (readonly Differing[])[]> {
-    const lookups = lists.map(({ elements, request }) => ({
-      request: this.#write(request),
-      elements: elements.finish().slice(),
-    }));
-    if (lookups.length === 0) return [];
-    return readDiffering(await this.#use('dump', (socket) => lookUpAll(socket, lookups)));
-  }
-
-  async scan(
-    request: NetlinkRequest,
-    filter: ScanFilter | undefined,
-    take: (messages: readonly Message[]) => void,
-  ): Promise<ScanEnd> {
-    const reader = new ReplyReader();
-    const bytes = this.#write(asDump(request));
-    const examined = await this.#use('dump', (socket) =>
-      scanTable(socket, bytes, filter, (part) => {
-        for (const message of decodeMessages(part)) reader.take(message);
-        const messages = reader.messages.splice(0);
-        if (messages.length > 0) take(messages);
-      }),
-    );
-    if (!reader.end) throw malformedMessage('an answer without an end');
-    return { ...reader.end, examined };
-  }
-
-  #write(request: NetlinkRequest): Uint8Array {
+  /**
+   * A whole table, which may change meanwhile: what changes may be in it or not. `take` is given what comes while it comes, and
+   * other work has its turn in between.
+   */
+  async scan(request: NetlinkRequest, take: (messages: readonly Message[]) => void): Promise<NetlinkEnd> {
     const writer = new MessageWriter(256);
-    writeRequest(writer, request, this.#sequence.next());
-    return writer.finish().slice();
+    const last = this.#sequence.next();
+    writeRequest(writer, asDump(request), last);
+    const reader = new ReplyReader();
+    await this.#use('dump', async (socket) => {
+      const bytes = writer.finish();
+      for await (const datagram of exchange(socket, bytes, [{ bytes: bytes.length, last, isDump: true }])) {
+        for (const message of decodeMessages(datagram)) reader.take(message);
+        take(reader.messages.splice(0));
+      }
+    });
+    if (!reader.end) throw malformedMessage('an answer without an end');
+    return reader.end;
   }
 
   /** Results in the order of the items. Others have their turn between two pieces. */
@@ -192,9 +138,9 @@ function asDump(request: NetlinkRequest): NetlinkRequest {
 }
 
 /** For tests and small tools, which have one socket for everything. */
-export function directChannel(socket: DatagramSocket, sequence = new Sequence()): TransactionChannel {
+export function directChannel(socket: DatagramSocket, sequence = new Sequence()): NetlinkChannel {
   const turns = new Turns();
-  return new JobChannel((_, work) => turns.take(() => work(socket)), sequence);
+  return new NetlinkChannel((_, work) => turns.take(() => work(socket)), sequence);
 }
 
 /** One after the other. */
@@ -211,7 +157,7 @@ export class Turns {
 /** On a socket of its own, which is closed at the end. */
 export async function withChannel<T>(
   protocol: number,
-  use: (channel: TransactionChannel) => Promise<T>,
+  use: (channel: NetlinkChannel) => Promise<T>,
 ): Promise<T> {
   const socket = NetlinkSocket.open(protocol);
   try {

@@ -9,7 +9,7 @@ import { constants } from 'node:os';
 import { type Family, type Ip, parseBytes } from '../model/ip.ts';
 import { AttributeTable, findAttribute, optional } from './attributes.ts';
 import type { Change, ChangeOutcome, NetlinkEnd, NetlinkRequest } from './request.ts';
-import type { TransactionChannel } from './channel.ts';
+import type { NetlinkChannel } from './channel.ts';
 import { ATTRIBUTE_HEADER_BYTES, LITTLE_ENDIAN, malformedMessage, NLM_F_DUMP, viewOf } from './codec.ts';
 import { addressFamily, decodeIp, protocolByte, type TransportProtocol } from './inet.ts';
 import { bytes, bytesAt, u16be, u32, u32be } from './kinds.ts';
@@ -97,9 +97,9 @@ export function deleteFlow(family: Family, { original, id }: KernelFlow): Change
 
 export class ConntrackTable {
   readonly #family: Family;
-  readonly #channel: TransactionChannel;
+  readonly #channel: NetlinkChannel;
 
-  constructor(family: Family, channel: TransactionChannel) {
+  constructor(family: Family, channel: NetlinkChannel) {
     this.#family = family;
     this.#channel = channel;
   }
@@ -110,7 +110,7 @@ export class ConntrackTable {
     isWanted: FlowTest,
     take: (flows: readonly KernelFlow[]) => void,
   ): Promise<NetlinkEnd> {
-    return this.#channel.scan(getFlows(this.#family, dump), undefined, (messages) =>
+    return this.#channel.scan(getFlows(this.#family, dump), (messages) =>
       take(messages.flatMap(({ payload }) => decodeFlow(payload, isWanted) ?? [])),
     );
   }

@@ -14,7 +14,7 @@ const IMPORTS = `
   import { getLink, decodeLink } from './src/netlink/rtnetlink.ts';
   import { NETLINK_ROUTE, NetlinkSocket } from './src/netlink/socket.ts';
   import { directChannel } from './src/netlink/channel.ts';
-  import { NetlinkThread } from './src/netlink/thread.ts';
+  import { NetlinkSockets } from './src/netlink/sockets.ts';
   const print = (value) => console.log(JSON.stringify(value));
   const until = async (isSo) => {
     for (let attempt = 0; !isSo(); attempt++) {
@@ -67,24 +67,24 @@ describe('in a namespace', () => {
     expect(answer).toEqual({ sent: [36, 36, 36], name: 'lo', dropped: 3 });
   });
 
-  it('are no notifications to the thread, which goes on hearing the kernel', async () => {
+  it('are no notifications to the sockets, which goes on hearing the kernel', async () => {
     const answer = await inside(
       namespace,
       'forgedNews',
       `${IMPORTS}
        const own = targets();
-       const thread = await NetlinkThread.start();
-       const watch = await AddressWatch.start(thread);
+       const sockets = new NetlinkSockets();
+       const watch = await AddressWatch.start(sockets);
        let told = 0;
        watch.subscribe({ onNodeAddresses: () => told++ });
        const ids = targets().filter((each) => !own.includes(each));
        for (const id of ids) for (const bytes of [newAddress('192.0.2.66'), NOISE, new Uint8Array(2), newAddress('192.0.2.67')])
          forge(bytes, id);
-       await thread.channel(NETLINK_ROUTE).apply([addAddress(1, '198.51.100.7')]);
-       await thread.channel(NETLINK_ROUTE).dumpAll([getAddresses()]);
+       await sockets.channel(NETLINK_ROUTE).apply([addAddress(1, '198.51.100.7')]);
+       await sockets.channel(NETLINK_ROUTE).dumpAll([getAddresses()]);
        await until(() => watch.nodeIps('IPv4').includes('198.51.100.7') && dropped() === ids.length * 4);
        await watch.close();
-       await thread.close();
+       await sockets.close();
        print({ sockets: ids.length, ips: watch.nodeIps('IPv4'), told, malformed: faultCounts().get('netlink_malformed') });`,
     );
     expect(answer).toEqual({ sockets: 3, ips: ['198.51.100.7'], told: 1, malformed: 0 });

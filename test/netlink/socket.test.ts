@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { addAddress, getAddresses, getLink, getLinks, newLink } from '../../src/netlink/rtnetlink.ts';
 import type { Change } from '../../src/netlink/request.ts';
-import { directChannel, type TransactionChannel } from '../../src/netlink/channel.ts';
+import { directChannel, type NetlinkChannel } from '../../src/netlink/channel.ts';
 import { HEADER_BYTES, type Message, NLM_F_ACK } from '../../src/netlink/codec.ts';
 import { type Ip, parseIp } from '../../src/model/ip.ts';
 import { unhex } from '../system/support/bytes.ts';
@@ -23,7 +23,7 @@ const { EBUSY, EEXIST, ENODEV, EPERM } = constants.errno;
 
 const failure = (code: string, text: RegExp | string): unknown =>
   expect.objectContaining({ code, message: expect.stringMatching(text) as string });
-const channelBy = (script: Script): TransactionChannel => directChannel(new KernelPeer(script));
+const channelBy = (script: Script): NetlinkChannel => directChannel(new KernelPeer(script));
 const address = (index: number): Change =>
   addAddress(1, parseIp(`10.0.${index >> 8}.${index & 255}`) ?? ('' as Ip));
 

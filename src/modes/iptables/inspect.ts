@@ -2,7 +2,7 @@
 import type { Family, Ip } from '../../model/ip.ts';
 import { readNfacct } from '../../netlink/nfacct.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
-import { NetlinkThread } from '../../netlink/thread.ts';
+import { NetlinkSockets } from '../../netlink/sockets.ts';
 import type { Host, Packet } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
 import { localIps } from '../../system/interfaces.ts';
@@ -67,7 +67,7 @@ export async function openIptablesReader(
   { layout, masqueradeBit, ...options }: OpenReaderOptions,
 ): Promise<KernelReader & { close(): Promise<void> }> {
   const client = await IptablesClient.open({ ...options, family });
-  let thread: Promise<NetlinkThread> | undefined;
+  let sockets: NetlinkSockets | undefined;
   const hasCounter = (name: string): boolean => readNfacct(name) !== undefined;
   const reader = new IptablesReader({
     client,
@@ -82,9 +82,9 @@ export async function openIptablesReader(
       },
     },
     outInterface: outInterfaceNow,
-    channel: async () => (await (thread ??= NetlinkThread.start())).channel(NETLINK_NETFILTER),
+    channel: () => (sockets ??= new NetlinkSockets()).channel(NETLINK_NETFILTER),
   });
-  return Object.assign(reader, { close: async () => (await thread)?.close() });
+  return Object.assign(reader, { close: async () => sockets?.close() });
 }
 
 /** `dump`: of another machine, from a file that somebody sent. */

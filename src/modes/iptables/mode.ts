@@ -11,7 +11,7 @@ import { outInterfaceNow } from '../outInterface.ts';
 import { OwnPrograms, RulesetWatch } from './rulesetWatch.ts';
 import { ConntrackTable } from '../../netlink/conntrack.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
-import { NetlinkThread } from '../../netlink/thread.ts';
+import { NetlinkSockets } from '../../netlink/sockets.ts';
 import { NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
 import { servedFamilies } from '../familyState.ts';
 import { StaleObjects } from '../staleObjects.ts';
@@ -30,11 +30,11 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
   await preflight('iptables', clients, served, options);
   const { layout: layoutName, masqueradeBit } = toSettings(config, nodeName);
   const layout = LAYOUTS[layoutName];
-  const thread = await NetlinkThread.start();
-  const addresses = await AddressWatch.start(thread);
-  const netfilter = thread.transactionChannel(NETLINK_NETFILTER);
+  const sockets = new NetlinkSockets();
+  const addresses = await AddressWatch.start(sockets);
+  const netfilter = sockets.channel(NETLINK_NETFILTER);
   const isNft = clients.every(({ variant }) => variant === 'nft');
-  const rulesets = isNft ? await RulesetWatch.start(thread, programs) : undefined;
+  const rulesets = isNft ? await RulesetWatch.start(sockets, programs) : undefined;
   const staleIpvs = new StaleIpvs({ log, drainLimitMs: config.junction.ipvsDrainLimit });
   const stale = new StaleObjects(served, async () => {
     await staleIpvs.remove();
@@ -71,7 +71,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
           layout: layoutName,
           settings: proxier.settings,
           outInterface: outInterfaceNow,
-          channel: async () => netfilter,
+          channel: () => netfilter,
         }),
         flows: new ConntrackTable(family, netfilter),
         localIps: () => localIps(family),
@@ -84,7 +84,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
       await staleIpvs.close();
       await rulesets?.close();
       await addresses.close();
-      await thread.close();
+      await sockets.close();
     },
   };
 }

@@ -18,7 +18,7 @@ import {
 } from '../../netlink/nftables/message.ts';
 import { namesIn } from '../../netlink/nftables/notifications.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
-import type { NetlinkThread, Watch } from '../../netlink/thread.ts';
+import type { NetlinkSockets, Watch } from '../../netlink/sockets.ts';
 import type { ProcessObserver } from '../../system/processes.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { wait } from '../../time/wait.ts';
@@ -48,9 +48,9 @@ export class RulesetWatch {
     this.#programs = programs;
   }
 
-  static async start(thread: Pick<NetlinkThread, 'watch'>, programs: OwnPrograms): Promise<RulesetWatch> {
+  static async start(sockets: Pick<NetlinkSockets, 'watch'>, programs: OwnPrograms): Promise<RulesetWatch> {
     const rulesets = new RulesetWatch(programs);
-    const watch = await thread.watch(
+    const watch = await sockets.watch(
       NETLINK_NETFILTER,
       [NFNLGRP_NFTABLES],
       {

@@ -38,7 +38,7 @@ export interface TablesReaderOptions {
   /** `outInterfaceNow` on this machine. Without it, that is not known. */
   readonly outInterface?: ((inInterface: string | undefined) => OutInterface) | undefined;
   /** By which tables of nf_tables are read that other programs have. Without it they are noted. */
-  readonly channel?: (() => Promise<NetlinkChannel>) | undefined;
+  readonly channel?: (() => NetlinkChannel) | undefined;
 }
 
 /** Rules that change while they are read are read again, so often. */
@@ -88,7 +88,7 @@ export class TablesReader {
     const { names, small = NO_TABLES, others = [] } = tables;
     const listed = async (wanted: ReadonlySet<string>): Promise<NftRules | undefined> => {
       if (!channel || wanted.size === 0) return undefined;
-      const source = new NetlinkSource(client.family, await channel());
+      const source = new NetlinkSource(client.family, channel());
       return new NftRules(
         source,
         (await source.chains()).filter((each) => wanted.has(tableName(each))),

@@ -34,7 +34,7 @@ import {
 } from '../../netlink/ipvs.ts';
 import { addAddress, deleteAddress, deleteLink, newLink } from '../../netlink/rtnetlink.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../netlink/socket.ts';
-import type { NetlinkThread } from '../../netlink/thread.ts';
+import type { NetlinkSockets } from '../../netlink/sockets.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { runSliced, TimeSlice } from '../../time/timeSlice.ts';
 import { findDevice, readDevice } from './device.ts';
@@ -57,11 +57,11 @@ export interface IpvsChannels {
   readonly generic: NetlinkChannel;
 }
 
-export function channelsOf(thread: Pick<NetlinkThread, 'channel'>): IpvsChannels {
+export function channelsOf(sockets: Pick<NetlinkSockets, 'channel'>): IpvsChannels {
   return {
-    route: thread.channel(NETLINK_ROUTE),
-    netfilter: thread.channel(NETLINK_NETFILTER),
-    generic: thread.channel(NETLINK_GENERIC),
+    route: sockets.channel(NETLINK_ROUTE),
+    netfilter: sockets.channel(NETLINK_NETFILTER),
+    generic: sockets.channel(NETLINK_GENERIC),
   };
 }
 

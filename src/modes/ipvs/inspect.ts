@@ -161,7 +161,7 @@ export async function openIpvsReader(
     tables: new TablesReader({
       client: iptables,
       outInterface: outInterfaceNow,
-      channel: async () => channels.netfilter,
+      channel: () => channels.netfilter,
     }),
     lookups: new NetlinkLookups(channels),
     client: new NetlinkIpvsClient(family, channels),

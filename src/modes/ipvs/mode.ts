@@ -11,7 +11,7 @@ import { IpvsSync } from './sync.ts';
 import { AddressWatch } from '../addressWatch.ts';
 import { ConntrackTable } from '../../netlink/conntrack.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
-import { NetlinkThread } from '../../netlink/thread.ts';
+import { NetlinkSockets } from '../../netlink/sockets.ts';
 import type { Log } from '../../log/log.ts';
 import type { Family } from '../../model/ip.ts';
 import { NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
@@ -30,10 +30,10 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
   const { clients, families } = await openFamilies(options);
   const served = servedFamilies(families);
   await preflight('ipvs', clients, served, options);
-  const thread = await NetlinkThread.start();
-  const channels = channelsOf(thread);
+  const sockets = new NetlinkSockets();
+  const channels = channelsOf(sockets);
   const numbers = await findNumbers(channels, 'IPv4');
-  const watch = await AddressWatch.start(thread);
+  const watch = await AddressWatch.start(sockets);
   const opened = new Map<Family, IpvsSync>();
   const stale = new StaleObjects(served, () => removeStaleTables(log));
   return {
@@ -79,14 +79,14 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
           tables: new TablesReader({
             client: iptables,
             outInterface: outInterfaceNow,
-            channel: async () => channels.netfilter,
+            channel: () => channels.netfilter,
           }),
           lookups: new NetlinkLookups(channels),
           client,
           settings: { masqueradeBit, scheduler, excludeCIDRs, randomFully: iptables.features.randomFully },
           nodeIps: () => watch.nodeIps(family),
         }),
-        flows: new ConntrackTable(family, thread.transactionChannel(NETLINK_NETFILTER)),
+        flows: new ConntrackTable(family, sockets.channel(NETLINK_NETFILTER)),
         localIps: () => watch.localIps(family),
         ready: () => Promise.all([removeCanary(iptables, log), stale.ready(family)]),
       };
@@ -101,7 +101,7 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
     close: async () => {
       await stale.close();
       await watch.close();
-      await thread.close();
+      await sockets.close();
     },
   };
 }

@@ -4,7 +4,7 @@ import { isOurTable, OUR_TABLES } from './rules/names.ts';
 import { NFT_FAMILY } from './rules/print.ts';
 import { JunctionError } from '../../errors.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
-import type { NetlinkChannel, TransactionChannel } from '../../netlink/channel.ts';
+import type { NetlinkChannel } from '../../netlink/channel.ts';
 import { decodeTable, getTables } from '../../netlink/nftables/objects.ts';
 import { transaction } from '../../netlink/nftables/transaction.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
@@ -55,7 +55,7 @@ export async function findTables(
 
 /** Returns why it cannot be deleted; one that another program has deleted meanwhile needs no more. */
 export async function removeTable(
-  channel: TransactionChannel,
+  channel: NetlinkChannel,
   { family, table }: StaleTable,
 ): Promise<string | undefined> {
   const outcome = await channel.commit(transaction([{ kind: 'deleteTable', family, table }]));
@@ -67,13 +67,13 @@ export async function removeTable(
 /** For a node that was switched from an nftables mode, once the new rules work. Nothing that fails here may stop the proxy. */
 export function removeStaleTables(log: Log): Promise<void> {
   return withNetlink(
-    (thread) => removeTables(thread.transactionChannel(NETLINK_NETFILTER), log, EVERY_TABLE),
+    (sockets) => removeTables(sockets.channel(NETLINK_NETFILTER), log, EVERY_TABLE),
     (error) => logFailure(log, error),
   );
 }
 
 /** The same by the channel that the nftables mode writes with. */
-export async function removeKubeProxyTables(channel: TransactionChannel, log: Log): Promise<void> {
+export async function removeKubeProxyTables(channel: NetlinkChannel, log: Log): Promise<void> {
   try {
     await removeTables(channel, log, [KUBE_PROXY_TABLE]);
   } catch (error) {
@@ -81,7 +81,7 @@ export async function removeKubeProxyTables(channel: TransactionChannel, log: Lo
   }
 }
 
-async function removeTables(channel: TransactionChannel, log: Log, names: readonly string[]): Promise<void> {
+async function removeTables(channel: NetlinkChannel, log: Log, names: readonly string[]): Promise<void> {
   for (const each of (await findTables(channel, FAMILIES, names)).stale) {
     const { family, table } = each;
     const why = await removeTable(channel, each);

@@ -3,12 +3,7 @@ import { constants } from 'node:os';
 import { JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
-import {
-  type DumpReply,
-  messagesOf,
-  type NetlinkChannel,
-  type TransactionChannel,
-} from '../../netlink/channel.ts';
+import { type DumpReply, messagesOf, type NetlinkChannel } from '../../netlink/channel.ts';
 import { NLM_F_DUMP } from '../../netlink/codec.ts';
 import { decodeElements, getElements, readElements } from '../../netlink/nftables/elements.ts';
 import type { SetElement, SetPlace } from '../../netlink/nftables/elements.ts';
@@ -41,10 +36,10 @@ const PAUSE_MS = 5;
 
 export class NetlinkNftClient implements NftClient {
   readonly #family: Family;
-  readonly #channel: TransactionChannel;
+  readonly #channel: NetlinkChannel;
   readonly #place: TablePlace;
 
-  constructor(family: Family, channel: TransactionChannel, table: string) {
+  constructor(family: Family, channel: NetlinkChannel, table: string) {
     this.#family = family;
     this.#channel = channel;
     this.#place = { family: NFT_FAMILY[family], table };
@@ -155,7 +150,7 @@ export type Lowered =
 
 /** `operations` one for each of `given`, which an outcome names. */
 export async function commitBatch(
-  channel: TransactionChannel,
+  channel: NetlinkChannel,
   operations: readonly NftOperation[],
   given: TableTransaction,
 ): Promise<TransactionOutcome> {

@@ -3,7 +3,7 @@ import type { Cidr, Family } from '../../model/ip.ts';
 import type { Host, Packet } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
-import { NetlinkThread } from '../../netlink/thread.ts';
+import { NetlinkSockets } from '../../netlink/sockets.ts';
 import type { TablePlace } from '../../netlink/nftables/message.ts';
 import { nodeIpsOf } from '../../system/interfaces.ts';
 import type { KernelDifference, KernelReader } from '../kernelReader.ts';
@@ -133,11 +133,11 @@ export async function openNftablesReader(
   family: Family,
   options: OpenOptions,
 ): Promise<KernelReader & { close(): Promise<void> }> {
-  const thread = await NetlinkThread.start();
-  const source = new NetlinkSource(family, thread.channel(NETLINK_NETFILTER));
+  const sockets = new NetlinkSockets();
+  const source = new NetlinkSource(family, sockets.channel(NETLINK_NETFILTER));
   const facts = (): KnownFacts => ({ ...options, nodeIps: nodeIpsOf(family) });
   const reader = new NftReader({ family, source, facts, outInterface: outInterfaceNow });
-  return Object.assign(reader, { close: () => thread.close() });
+  return Object.assign(reader, { close: () => sockets.close() });
 }
 
 /** `dump`: of another machine, from a file that somebody sent. Throws `BUNDLE_UNREADABLE`. */

@@ -13,7 +13,7 @@ import { NftSync } from './sync.ts';
 import { NetlinkNftTables } from './tables.ts';
 import { ConntrackTable } from '../../netlink/conntrack.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
-import { NetlinkThread } from '../../netlink/thread.ts';
+import { NetlinkSockets } from '../../netlink/sockets.ts';
 import { FAMILIES, type Family, familyOf } from '../../model/ip.ts';
 import type { FamilyEvents } from '../../proxy/foreignChanges.ts';
 import { NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
@@ -40,9 +40,9 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
   const families = await nftPreflight(enabled, options);
   logStack(families, log);
   const hasCounters = config.junction.nftablesCounters;
-  const thread = await NetlinkThread.start();
-  const channel = thread.transactionChannel(NETLINK_NETFILTER);
-  const addresses = await AddressWatch.start(thread);
+  const sockets = new NetlinkSockets();
+  const channel = sockets.channel(NETLINK_NETFILTER);
+  const addresses = await AddressWatch.start(sockets);
   const served = servedFamilies(families);
   const protection = await chooseProtection(config.junction.nftablesProtection, channel, served);
   log.info(PROTECTED[protection], { protection });
@@ -50,7 +50,7 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
   const monitor =
     protection === 'owned'
       ? undefined
-      : await NftMonitor.start(thread, (change) => {
+      : await NftMonitor.start(sockets, (change) => {
           for (const { family, sync, events } of opened) {
             if (change && change.family !== family) continue;
             if (!sync.noteForeign(change?.tables)) continue;
@@ -135,7 +135,7 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
       for (const { sync } of opened) await sync.settled();
       await monitor?.close();
       await addresses.close();
-      await thread.close();
+      await sockets.close();
     },
   };
 }

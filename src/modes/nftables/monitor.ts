@@ -8,7 +8,7 @@ import { NFNLGRP_NFTABLES, decodeGeneration, operationOf } from '../../netlink/n
 import { decodeNotification } from '../../netlink/nftables/notifications.ts';
 import { NFGENMSG_BYTES } from '../../netlink/generic.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
-import type { NetlinkThread, Watch } from '../../netlink/thread.ts';
+import type { NetlinkSockets, Watch } from '../../netlink/sockets.ts';
 import type { ChangedBy } from '../../proxy/foreignChanges.ts';
 import { BACKSTOP_TABLE, isOurTable } from './rules/names.ts';
 
@@ -41,7 +41,7 @@ export class NftMonitor {
   }
 
   /** Not of what this process changes itself: the kernel names the socket that a change came by. */
-  static start(thread: Pick<NetlinkThread, 'watch'>, onChange: Subscriber): Promise<Watch> {
+  static start(sockets: Pick<NetlinkSockets, 'watch'>, onChange: Subscriber): Promise<Watch> {
     const monitor = new NftMonitor(onChange);
     const handler = {
       messages: (messages: readonly Message[]) => messages.forEach((message) => monitor.#receive(message)),
@@ -50,7 +50,7 @@ export class NftMonitor {
         onChange(undefined);
       },
     };
-    return thread.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], handler, { othersOnly: true });
+    return sockets.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], handler, { othersOnly: true });
   }
 
   /** The last message of a transaction says who made it. */

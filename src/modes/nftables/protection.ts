@@ -1,7 +1,7 @@
 /** What keeps other programs from changing our table. */
 import { NFT_FAMILY } from './rules/print.ts';
 import type { Family } from '../../model/ip.ts';
-import type { TransactionChannel } from '../../netlink/channel.ts';
+import type { NetlinkChannel } from '../../netlink/channel.ts';
 import { transaction } from '../../netlink/nftables/transaction.ts';
 import { TRIAL_TABLE } from './cleanup.ts';
 
@@ -10,7 +10,7 @@ export type Protection = 'owned' | 'backstop' | 'none';
 
 export async function chooseProtection(
   setting: string,
-  channel: TransactionChannel,
+  channel: NetlinkChannel,
   families: readonly Family[],
 ): Promise<Protection> {
   if (setting === 'backstop' || setting === 'none') return setting;
@@ -19,7 +19,7 @@ export async function chooseProtection(
 }
 
 /** Whether a table can be owned and outlive its owner: since Linux 6.9. Older kernels answer EOPNOTSUPP or EINVAL. */
-async function canBeOwned(channel: TransactionChannel, family: Family): Promise<boolean> {
+async function canBeOwned(channel: NetlinkChannel, family: Family): Promise<boolean> {
   const place = { family: NFT_FAMILY[family], table: TRIAL_TABLE };
   // A kernel without nf_tables for the family refuses any table; and another may have been left by a check that was killed.
   for (const flags of [{}, { isOwned: true, isPersistent: true }]) {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { attempt } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
-import { messagesOf, type TransactionChannel } from '../../netlink/channel.ts';
+import { messagesOf, type NetlinkChannel } from '../../netlink/channel.ts';
 import type { NftOperation } from '../../netlink/nftables/transaction.ts';
 import { decodeChain, decodeTable, getChains, getTables } from '../../netlink/nftables/objects.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
@@ -14,9 +14,9 @@ import type { FoundTable, NftTables, TableOperation, TransactionOutcome } from '
 
 export class NetlinkNftTables implements NftTables {
   readonly #family: Family;
-  readonly #channel: TransactionChannel;
+  readonly #channel: NetlinkChannel;
 
-  constructor(family: Family, channel: TransactionChannel) {
+  constructor(family: Family, channel: NetlinkChannel) {
     this.#family = family;
     this.#channel = channel;
   }

@@ -11,7 +11,7 @@ import type { ValidConfig } from '../../config/effective.ts';
 import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import { type Change, requestOnce } from '../../netlink/request.ts';
-import { type NetlinkChannel, type TransactionChannel, withChannel } from '../../netlink/channel.ts';
+import { type NetlinkChannel, withChannel } from '../../netlink/channel.ts';
 import { getFlows } from '../../netlink/conntrack.ts';
 import { createSet, destroySet, type IpsetType } from '../../netlink/ipset.ts';
 import { deleteService, type IpvsServiceKey, newService } from '../../netlink/ipvs.ts';
@@ -186,7 +186,7 @@ type Refused = Extract<Trial, { state: 'refused' }>;
 /** A kernel without a whole netlink protocol refuses the socket. */
 async function attempt<T extends Trial = Trial>(
   protocol: number,
-  ask: (channel: TransactionChannel) => Promise<T>,
+  ask: (channel: NetlinkChannel) => Promise<T>,
 ): Promise<T | Refused> {
   try {
     return await withChannel(protocol, ask);

@@ -136,7 +136,7 @@ type ElementsReply =
  * hundred thousand, ten seconds for three hundred thousand (Linux 6.18).
  */
 export function readElements(
-  channel: NetlinkChannel,
+  channel: Pick<NetlinkChannel, 'dumpAll'>,
   places: readonly SetPlace[],
 ): Promise<readonly ElementsReply[]> {
   return readUntilStable(places, 'the elements of a set', async (left) => {

@@ -7,7 +7,7 @@ import { channelsOf, NetlinkIpvsClient } from '../../../src/modes/ipvs/client.ts
 import { IpvsReader } from '../../../src/modes/ipvs/inspect.ts';
 import { NetlinkLookups } from '../../../src/modes/ipvs/lookups.ts';
 import { applyIpvsSysctls } from '../../../src/modes/ipvs/settings.ts';
-import { NetlinkThread } from '../../../src/netlink/thread.ts';
+import { NetlinkSockets } from '../../../src/netlink/sockets.ts';
 import { createLog } from '../../../src/log/log.ts';
 import { FAMILIES, type Family, hostPort, type Ip, ipOfBytes } from '../../../src/model/ip.ts';
 import { armable, Faults, faultyIpvs } from '../../contract/faults.ts';
@@ -17,7 +17,7 @@ import type { FamilyWriter } from '../../scenarios/scenarioProxies.ts';
 import { node1Addresses } from '../../scenarios/scenario.ts';
 
 export async function openIpvs(): Promise<readonly FamilyWriter[]> {
-  const channels = channelsOf(await NetlinkThread.start());
+  const channels = channelsOf(new NetlinkSockets());
   applyIpvsSysctls({ strictARP: false }, createLog({ verbosity: 0, format: 'text' }));
   return Promise.all(
     FAMILIES.map(async (family): Promise<FamilyWriter> => {

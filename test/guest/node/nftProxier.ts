@@ -6,7 +6,7 @@ import { NetlinkNftTables } from '../../../src/modes/nftables/tables.ts';
 import type { NftSync } from '../../../src/modes/nftables/sync.ts';
 import { NFT_FAMILY } from '../../../src/modes/nftables/rules/print.ts';
 import { NETLINK_NETFILTER } from '../../../src/netlink/socket.ts';
-import { NetlinkThread } from '../../../src/netlink/thread.ts';
+import { NetlinkSockets } from '../../../src/netlink/sockets.ts';
 import { FAMILIES, type Family } from '../../../src/model/ip.ts';
 import { Faults, faultyNft } from '../../contract/faults.ts';
 import { nftMode } from '../../contract/modes.ts';
@@ -15,8 +15,8 @@ import type { FamilyWriter } from '../../scenarios/scenarioProxies.ts';
 
 /** `isProtected`: no other program can change the table. */
 export async function openNft(isProtected: boolean): Promise<readonly FamilyWriter[]> {
-  const thread = await NetlinkThread.start();
-  const channel = thread.transactionChannel(NETLINK_NETFILTER);
+  const sockets = new NetlinkSockets();
+  const channel = sockets.channel(NETLINK_NETFILTER);
   return FAMILIES.map((family): FamilyWriter => {
     const start = (faults = new Faults()): NftSync =>
       nftMode(faultyNft(new NetlinkNftTables(family, channel), faults), () => node1Addresses(family), {

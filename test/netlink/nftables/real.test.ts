@@ -11,7 +11,7 @@ const IMPORTS = `
   import { directChannel } from './src/netlink/channel.ts';
   import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
   import { SyncSocket } from './test/netlink/support/syncSocket.ts';
-  import { NetlinkThread } from './src/netlink/thread.ts';
+  import { NetlinkSockets } from './src/netlink/sockets.ts';
   import { dumpMessages } from './test/netlink/support/readers.ts';
   import { decodeChain, getChains } from './src/netlink/nftables/objects.ts';
   import { ElementList } from './src/netlink/nftables/elementList.ts';
@@ -153,23 +153,23 @@ describe('in a namespace', () => {
       namespace,
       'monitor',
       `${IMPORTS}
-       const thread = await NetlinkThread.start();
+       const sockets = new NetlinkSockets();
        const heard = [];
-       await thread.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], {
+       await sockets.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], {
          messages: (messages) => heard.push(...messages.map(decodeNotification)),
          lost: () => heard.push({ kind: 'lost' }),
        });
        const generations = () => heard.filter(({ kind }) => kind === 'new generation');
        const until = async (count) => { while (generations().length < count) await sleep(5); };
        const rule = { kind: 'addRule', ...place, chain: 'c', expressions: [{ kind: 'verdict', verdict: 'drop' }] };
-       await thread.transactionChannel(NETLINK_NETFILTER).commit(transaction([...numbersTable, add(numbered(3)),
+       await sockets.channel(NETLINK_NETFILTER).commit(transaction([...numbersTable, add(numbered(3)),
          { kind: 'addChain', ...place, chain: 'c' }, rule]));
        await until(1);
        const made = heard.splice(0);
        spawnSync('nft', ['delete', 'table', 'ip', 'junction']);
        while (generations().length < 1) await sleep(5);
        const deleted = heard.splice(0);
-       await thread.close();
+       await sockets.close();
        const count = (news) => Object.fromEntries([...new Set(news.map(({ kind }) => kind))].sort().map((kind) =>
          [kind, news.filter((each) => each.kind === kind).length]));
        const [{ rule: { expressions } }] = made.filter(({ kind }) => kind === 'new rule');

@@ -1,4 +1,4 @@
-/** The thread against a real kernel, and how a process ends that has one. */
+/** The sockets against a real kernel, and how a process ends that has one. */
 import { rm } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { bundle } from '../system/support/bundle.ts';
@@ -12,7 +12,7 @@ const IMPORTS = `
   import { applyChanges, listAddresses } from './test/netlink/support/readers.ts';
   import { NETLINK_ROUTE, NetlinkSocket } from './src/netlink/socket.ts';
   import { SyncSocket } from './test/netlink/support/syncSocket.ts';
-  import { NetlinkThread } from './src/netlink/thread.ts';
+  import { NetlinkSockets } from './src/netlink/sockets.ts';
   const print = (value) => console.log(JSON.stringify(value));
   const ips = (count) => Array.from({ length: count }, (_, i) => '10.1.' + (i >> 8) + '.' + (i & 255));
   const until = async (isSo) => {
@@ -38,28 +38,28 @@ describe('in a namespace', () => {
   it('tells who wants to hear of others nothing of its own doing', async () => {
     const answer = await inside(
       namespace,
-      'thread',
+      'sockets',
       `${IMPORTS}
        import { directChannel } from './src/netlink/channel.ts';
        import { NFNLGRP_NFTABLES } from './src/netlink/nftables/message.ts';
        import { decodeNotification } from './src/netlink/nftables/notifications.ts';
        import { transaction } from './src/netlink/nftables/transaction.ts';
        import { NETLINK_NETFILTER } from './src/netlink/socket.ts';
-       const thread = await NetlinkThread.start();
+       const sockets = new NetlinkSockets();
        const heard = { all: [], others: [] };
        const record = (into) => ({
          messages: (messages) => into.push(...messages.map(decodeNotification).flatMap(({ table }) => table?.name ?? [])),
          lost: () => into.push('lost'),
        });
-       await thread.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], record(heard.all));
-       await thread.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], record(heard.others), { othersOnly: true });
+       await sockets.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], record(heard.all));
+       await sockets.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], record(heard.others), { othersOnly: true });
        const newTable = (table) => transaction([{ kind: 'addTable', family: 'ip', table }]);
-       await thread.transactionChannel(NETLINK_NETFILTER).commit(newTable('ours'));
+       await sockets.channel(NETLINK_NETFILTER).commit(newTable('ours'));
        const other = NetlinkSocket.open(NETLINK_NETFILTER);
        await directChannel(other).commit(newTable('theirs'));
        await until(() => heard.all.includes('theirs') && heard.others.includes('theirs'));
        other.close();
-       await thread.close();
+       await sockets.close();
        print(heard);
       `,
     );
@@ -72,12 +72,12 @@ describe('in a namespace', () => {
       namespace,
       'lost',
       `${IMPORTS}
-       const thread = await NetlinkThread.start({ timeoutMs: 4000 });
-       const channel = thread.channel(NETLINK_ROUTE);
+       const sockets = new NetlinkSockets({ timeoutMs: 4000 });
+       const channel = sockets.channel(NETLINK_ROUTE);
        const index = await linkIndex(channel, 'vip0');
        let lost = 0;
        let heard = 0;
-       await thread.watch(NETLINK_ROUTE, [RTNLGRP_IPV4_IFADDR], {
+       await sockets.watch(NETLINK_ROUTE, [RTNLGRP_IPV4_IFADDR], {
          messages: (messages) => (heard += messages.length),
          lost: () => (lost += 1),
        });
@@ -97,7 +97,7 @@ describe('in a namespace', () => {
        const before = heard;
        const after = await channel.apply([addAddress(index, '10.8.8.8')]);
        await until(() => heard > before);
-       await thread.close();
+       await sockets.close();
        print({ code, after, lost: lost > 0 });`,
     );
     expect(answer).toEqual({ code: 'NETLINK_TIMED_OUT', after: [{ state: 'done' }], lost: true });
@@ -111,12 +111,12 @@ describe('in a namespace', () => {
     import { transaction } from './src/netlink/nftables/transaction.ts';
     import { NETLINK_NETFILTER } from './src/netlink/socket.ts';
     const place = { family: 'ip', table: 'ours' };
-    const thread = await NetlinkThread.start();
-    const channel = thread.transactionChannel(NETLINK_NETFILTER);
+    const sockets = new NetlinkSockets();
+    const channel = sockets.channel(NETLINK_NETFILTER);
     const commit = (...operations) => channel.commit(transaction(operations.map((each) => ({ ...place, ...each }))));
     let generations = 0;
     let lost = 0;
-    const watch = (options) => thread.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], {
+    const watch = (options) => sockets.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], {
       messages: (messages) => (generations += messages.filter((each) => operationOf(each) === 'new generation').length),
       lost: () => (lost += 1),
     }, options);
@@ -145,7 +145,7 @@ describe('in a namespace', () => {
        const after = await commit({ kind: 'deleteTable' });
        await until(() => generations === 3);
        await fs.rm(folder, { recursive: true });
-       await thread.close();
+       await sockets.close();
        print({ outcome, isSoon: elapsed < 1000, hung, released, after, lost });`,
     );
     const done = { state: 'done' };
@@ -162,7 +162,7 @@ describe('in a namespace', () => {
        await commit({ kind: 'addTable' });
        for (let count = 0; count < 2999; count++) await commit({ kind: 'addChain', chain: 'c' + (count % 50) });
        await until(() => generations === 3000);
-       await thread.close();
+       await sockets.close();
        print({ generations, lost });`,
     );
     expect(answer).toEqual({ generations: 3000, lost: 0 });
@@ -173,8 +173,6 @@ describe('in a namespace', () => {
       namespace,
       'overrun',
       `${IMPORTS}${NFT}
-       let unknown = 0;
-       thread.onSocketLost(NETLINK_NETFILTER, () => (unknown += 1));
        await watch({ othersOnly: true });
        await commit({ kind: 'addTable', isOwned: true });
        // Each of these is refused, and all refusals wait in the receive buffer.
@@ -184,12 +182,11 @@ describe('in a namespace', () => {
        const other = NetlinkSocket.open(NETLINK_NETFILTER);
        const theirs = await directChannel(other).commit(transaction([{ kind: 'deleteTable', ...place }]));
        other.close();
-       await thread.close();
-       print({ error, unknown, after, theirs: theirs.refusals[0].name, generations });`,
+       await sockets.close();
+       print({ error, after, theirs: theirs.refusals[0].name, generations });`,
     );
     expect(answer).toEqual({
       error: expect.stringContaining('ENOBUFS'),
-      unknown: 1,
       after: { state: 'done' },
       theirs: 'EPERM',
       generations: 0,
@@ -213,8 +210,8 @@ describe('in a namespace', () => {
         '',
       ],
       [
-        'by itself, when the thread was closed in the midst of a big job',
-        `${BUSY} await Promise.all([work.catch(({ code }) => console.log(code)), thread.close()]);`,
+        'by itself, when the sockets were closed in the midst of a big job',
+        `${BUSY} await Promise.all([work.catch(({ code }) => console.log(code)), sockets.close()]);`,
         0,
         'NETLINK_FAILED\n',
       ],
@@ -229,10 +226,10 @@ describe('in a namespace', () => {
       const script = await bundle(
         'exit',
         `${IMPORTS}
-         const thread = await NetlinkThread.start();
-         const channel = thread.channel(NETLINK_ROUTE);
+         const sockets = new NetlinkSockets();
+         const channel = sockets.channel(NETLINK_ROUTE);
          let heard = 0;
-         const watch = await thread.watch(NETLINK_ROUTE, [RTNLGRP_IPV4_IFADDR], {
+         const watch = await sockets.watch(NETLINK_ROUTE, [RTNLGRP_IPV4_IFADDR], {
            messages: (messages) => (heard += messages.length),
            lost: () => undefined,
          });

@@ -1,6 +1,12 @@
 /** The sockets of a process: for each protocol one for each purpose, opened when it is first needed, and those for watches. */
-import { JobChannel, type NetlinkChannel, type Purpose, type TransactionChannel, Turns } from './channel.ts';
-import { closedError, type DatagramSocket, type MessageFilter, NetlinkSocket } from './socket.ts';
+import { NetlinkChannel, type Purpose, Turns } from './channel.ts';
+import {
+  closedError,
+  type DatagramSocket,
+  type MessageFilter,
+  NetlinkSocket,
+  type SocketOptions,
+} from './socket.ts';
 import { type Watch, Watches, type WatchHandler } from './watch.ts';
 
 export type { Watch, WatchHandler } from './watch.ts';
@@ -15,51 +21,25 @@ export interface WatchOptions {
   readonly filter?: MessageFilter | undefined;
 }
 
-interface ThreadOptions {
-  /** How long to wait for an answer of the kernel. */
-  readonly timeoutMs?: number;
-}
-
-export class NetlinkThread {
-  readonly #options: ThreadOptions;
+export class NetlinkSockets {
+  readonly #options: SocketOptions;
   readonly #sockets = new Map<string, SharedSocket>();
-  readonly #channels = new Map<number, TransactionChannel>();
+  readonly #channels = new Map<number, NetlinkChannel>();
   readonly #watches = new Watches();
-  readonly #socketLost = new Map<number, () => void>();
   #isClosed = false;
 
-  static async start(options: ThreadOptions = {}): Promise<NetlinkThread> {
-    return new NetlinkThread(options);
-  }
-
-  private constructor(options: ThreadOptions) {
+  constructor(options: SocketOptions = {}) {
     this.#options = options;
   }
 
   /** One for each protocol. */
   channel(protocol: number): NetlinkChannel {
-    return this.transactionChannel(protocol);
-  }
-
-  /** The same one. */
-  transactionChannel(protocol: number): TransactionChannel {
-    const known = this.#channels.get(protocol);
-    if (known) return known;
-    const channel = new JobChannel(async (purpose, work) => {
-      try {
-        return await this.#socket(protocol, purpose).use(work);
-      } catch (error) {
-        if (purpose === 'commit') this.#socketLost.get(protocol)?.();
-        throw error;
-      }
-    });
-    this.#channels.set(protocol, channel);
+    let channel = this.#channels.get(protocol);
+    if (!channel) {
+      channel = new NetlinkChannel((purpose, work) => this.#use(protocol, purpose, work));
+      this.#channels.set(protocol, channel);
+    }
     return channel;
-  }
-
-  /** The outcome of a transaction is unknown. Of each protocol one may be notified. */
-  onSocketLost(protocol: number, notify: () => void): void {
-    this.#socketLost.set(protocol, notify);
   }
 
   async watch(
@@ -90,6 +70,14 @@ export class NetlinkThread {
     this.#isClosed = true;
     for (const socket of this.#sockets.values()) socket.close();
     await this.#watches.close();
+  }
+
+  async #use<T>(
+    protocol: number,
+    purpose: Purpose,
+    work: (socket: DatagramSocket) => Promise<T>,
+  ): Promise<T> {
+    return this.#socket(protocol, purpose).use(work);
   }
 
   #socket(protocol: number, purpose: Purpose): SharedSocket {
