@@ -40,7 +40,7 @@ export class TimedClients {
     const list = channel.list.bind(channel);
     channel.apply = (changes) => this.#timed(where, () => apply(changes));
     channel.request = (asked) => this.#timed(where, () => request(asked));
-    channel.list = (asked, what) => this.#timed(where, () => list(asked, what));
+    channel.list = (asked, what, decode) => this.#timed(where, () => list(asked, what, decode));
     return channel;
   }
 

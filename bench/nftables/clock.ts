@@ -55,7 +55,7 @@ export class Clock {
       const watched: NetlinkTransaction = (sequence) => {
         const job = transaction(sequence);
         written = performance.now();
-        this.#encoded(written - this.#begun, job.bytes.length);
+        this.#encoded(written - this.#begun, job.exchange.bytes.length);
         return job;
       };
       const outcome = await commit(watched);

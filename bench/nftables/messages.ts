@@ -8,8 +8,6 @@ export interface OwnTask {
   readonly kind: 'own';
   readonly sizes: Sizes;
   readonly counters: boolean;
-  /** Where the socket lives: in the daemon's own thread for it, or in the thread that plans. */
-  readonly channel: 'thread' | 'direct';
   /** This process hears of every change of any table, as the daemon does. */
   readonly listens: boolean;
   /** Whether the table is built again at the end. */
@@ -60,7 +58,7 @@ export interface ColdTime {
   readonly total: number;
   /** Of all threads, and of the kernel on their behalf. */
   readonly cpu: number;
-  /** From the last byte to the kernel's answer, summed up. Through the thread, other work goes on meanwhile. */
+  /** From the last byte to the kernel's answer, summed up. Other work goes on meanwhile. */
   readonly commit: number;
   readonly longestCommit: number;
   readonly commits: number;

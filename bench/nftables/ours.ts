@@ -4,8 +4,7 @@ import { NftMonitor } from '../../src/modes/nftables/monitor.ts';
 import { NftSync } from '../../src/modes/nftables/sync.ts';
 import { NetlinkNftTables } from '../../src/modes/nftables/tables.ts';
 import { dataplaneOf } from '../../src/modes/dataplane.ts';
-import { directChannel } from '../../src/netlink/channel.ts';
-import { NETLINK_NETFILTER, NetlinkSocket } from '../../src/netlink/socket.ts';
+import { NETLINK_NETFILTER } from '../../src/netlink/socket.ts';
 import { NetlinkSockets } from '../../src/netlink/sockets.ts';
 import { objectKey } from '../../src/model/objects.ts';
 import { Proxier } from '../../src/proxy/proxier.ts';
@@ -21,28 +20,24 @@ const GROWN = 21;
 
 export async function measureOurs(task: OwnTask): Promise<OwnRun> {
   limitMemory(); // as the daemon does
-  const thread = new NetlinkSockets();
+  const sockets = new NetlinkSockets();
   let lost = 0;
-  const watch = task.listens ? await NftMonitor.start(thread, () => lost++) : undefined;
+  const watch = task.listens ? await NftMonitor.start(sockets, () => lost++) : undefined;
   try {
-    return { ...(await new Measurement(task, thread).run()), lost };
+    return { ...(await new Measurement(task, sockets).run()), lost };
   } finally {
     await watch?.close();
-    await thread.close();
+    await sockets.close();
   }
 }
 
 /** A proxy into the namespace of this process, for whoever needs its table. */
 export function nftProxy(
-  thread: NetlinkSockets,
-  { counters, channel }: Pick<OwnTask, 'counters' | 'channel'>,
+  sockets: NetlinkSockets,
+  { counters }: Pick<OwnTask, 'counters'>,
   clock = new Clock(),
 ): Proxier {
-  const way =
-    channel === 'thread'
-      ? thread.channel(NETLINK_NETFILTER)
-      : directChannel(NetlinkSocket.open(NETLINK_NETFILTER));
-  const timed = clock.channel(way);
+  const timed = clock.channel(sockets.channel(NETLINK_NETFILTER));
   const writer = new NftSync({
     tables: clock.tables(new NetlinkNftTables('IPv4', timed)),
     isProtected: true,
@@ -64,14 +59,12 @@ class Measurement {
   readonly #sizes: Sizes;
   readonly #clock = new Clock();
   readonly #proxy: Proxier;
-  readonly #isDirect: boolean;
   readonly #rebuilds: boolean;
 
-  constructor(task: OwnTask, thread: NetlinkSockets) {
+  constructor(task: OwnTask, sockets: NetlinkSockets) {
     this.#sizes = task.sizes;
-    this.#isDirect = task.channel === 'direct';
     this.#rebuilds = task.rebuilds;
-    this.#proxy = nftProxy(thread, task, this.#clock);
+    this.#proxy = nftProxy(sockets, task, this.#clock);
   }
 
   async run(): Promise<Omit<OwnRun, 'lost'>> {
@@ -134,12 +127,10 @@ class Measurement {
       spent: this.#clock.take(),
     });
     await mustSync(this.#proxy);
-    const { total, active, cpu, spent } = sample();
+    const { total, active: busy, cpu, spent } = sample();
     this.#clock.take();
     const { encode, kernel, longest, commits, bytes } = spent;
     const plan = planned - started;
-    // A socket in this very thread makes the event loop wait inside a call.
-    const busy = this.#isDirect ? total - plan - kernel : active;
     return {
       plan,
       compile: busy - encode,

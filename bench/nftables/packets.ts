@@ -76,7 +76,7 @@ async function writeFlat(
   slice: EndpointSlice,
 ): Promise<NetlinkSockets> {
   const sockets = new NetlinkSockets();
-  const proxy = nftProxy(sockets, { counters, channel: 'thread' });
+  const proxy = nftProxy(sockets, { counters });
   fill(proxy, sizes);
   proxy.onService(objectKey(service.namespace, service.name), service);
   proxy.onEndpointSlice(objectKey(slice.namespace, slice.name), slice);

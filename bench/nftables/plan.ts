@@ -66,7 +66,6 @@ function arrange({ sizes, chainSizes, samples }: Options): Results {
       series('as the daemon does it', own(each)),
       series('with counters', { ...own(each), counters: true }),
       series('nobody listens', { ...own(each), listens: false }),
-      series('no thread, nobody listens', { ...own(each), listens: false, channel: 'direct' }),
     ]),
     beside: chainSizes.map((each) => ({
       ours: series('as the daemon does it', own(each)),
@@ -83,7 +82,7 @@ function arrange({ sizes, chainSizes, samples }: Options): Results {
 }
 
 function own(sizes: Sizes): OwnTask {
-  return { kind: 'own', sizes, counters: false, channel: 'thread', listens: true, rebuilds: false };
+  return { kind: 'own', sizes, counters: false, listens: true, rebuilds: false };
 }
 
 function packets(sizes: Sizes, table: PacketsTask['table'], samples: number): Results['packets'][number] {

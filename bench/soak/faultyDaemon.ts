@@ -31,7 +31,7 @@ function happens(oneIn: number): boolean {
 const channel = NetlinkChannel.prototype;
 const realChannel = Object.getOwnPropertyDescriptors(channel);
 const commit = given(realChannel.commit.value);
-const dumpAll = given(realChannel.dumpAll.value);
+const scan = given(realChannel.scan.value);
 
 /** Of the programs of iptables. */
 const client = IptablesClient.prototype;
@@ -56,12 +56,12 @@ channel.commit = async function (transaction) {
   throw new Error('soak: the answer of the kernel is lost');
 };
 
-channel.dumpAll = async function (requests) {
+channel.scan = async function (request, take) {
   if (happens(PART_UNREADABLE)) {
     tell('unreadable');
     throw new Error('soak: the kernel cannot be read');
   }
-  return dumpAll.call(this, requests);
+  return scan.call(this, request, take);
 };
 
 client.restore = async function (table, input, options) {

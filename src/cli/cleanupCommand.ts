@@ -18,7 +18,7 @@ import {
   type StaleTable,
 } from '../modes/nftables/cleanup.ts';
 import { requireNetAdmin } from '../modes/prerequisites/capabilities.ts';
-import { withChannel } from '../netlink/channel.ts';
+import { withChannel } from '../netlink/sockets.ts';
 import { deleteNfacct } from '../netlink/nfacct.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../netlink/socket.ts';
 import { alreadyRunning, findHolder } from '../system/instanceLock.ts';

@@ -8,7 +8,7 @@ import { FAMILIES, type Family, type Ip } from '../model/ip.ts';
 import { cleanIptables } from '../modes/iptables/cleanup.ts';
 import { readAddresses } from '../modes/ipvs/device.ts';
 import { findTables, type StaleTable } from '../modes/nftables/cleanup.ts';
-import { withChannel } from '../netlink/channel.ts';
+import { withChannel } from '../netlink/sockets.ts';
 import {
   decodeLink,
   decodeRoute,
@@ -133,10 +133,9 @@ function matchingFiles(pattern: string): readonly string[] {
 
 function readLinks(): Promise<readonly DoctorLink[]> {
   return withChannel(NETLINK_ROUTE, async (route) => {
-    const links = await route.list(getLinks(), 'the links');
+    const links = await route.list(getLinks(), 'the links', decodeLink);
     const addresses = await readAddresses(route);
-    return links.map(({ payload }) => {
-      const { index, name, kind, flags } = decodeLink(payload);
+    return links.map(({ index, name, kind, flags }) => {
       const own = addresses.flatMap(({ linkIndex, ip }) => (linkIndex === index ? ip : []));
       return { index, name, kind, isUp: (flags & IFF_UP) !== 0, addresses: own };
     });
@@ -146,13 +145,15 @@ function readLinks(): Promise<readonly DoctorLink[]> {
 /** A kernel without nf_tables has none. */
 function readBaseChains(): Promise<readonly NftBaseChain[]> {
   return withChannel(NETLINK_NETFILTER, async (channel) => {
-    const replies = await channel.dumpAll(NFT_FAMILIES.map(getChains));
-    return replies
-      .flatMap((reply) => (reply.kind === 'answered' ? reply.messages : []))
-      .flatMap(({ payload }) => {
-        const { family = '', table, name, base } = decodeChain(payload);
-        return base ? [{ family, table, name, ...base }] : [];
-      });
+    const chains: NftBaseChain[] = [];
+    for (const each of NFT_FAMILIES)
+      for (const { family = '', table, name, base } of await channel.list(
+        getChains(each),
+        'the chains of nftables',
+        decodeChain,
+      ))
+        if (base) chains.push({ family, table, name, ...base });
+    return chains;
   });
 }
 

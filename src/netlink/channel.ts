@@ -1,30 +1,20 @@
-/**
- * Requests, changes and transactions of one netlink protocol: messages are written, sent and read here. Long work is cut
- * into pieces, between which other work has its turn.
- */
+/** Requests, changes and transactions of one netlink protocol. */
 import { constants } from 'node:os';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { JunctionError } from '../errors.ts';
-import { type Message, MessageWriter, NLM_F_DUMP, decodeMessages, malformedMessage } from './codec.ts';
+import { type Message, NLM_F_DUMP } from './codec.ts';
 import type { CommitReply, NetlinkTransaction } from './nftables/transaction.ts';
 import {
   type Change,
   type ChangeOutcome,
-  type Job,
+  Exchange,
   type NetlinkEnd,
   type NetlinkRefusal,
   type NetlinkReply,
   type NetlinkRequest,
-  ReplyReader,
   Sequence,
-  changeJob,
-  exchange,
-  requestJob,
-  writeRequest,
+  outcomeOf,
 } from './request.ts';
-import { type DatagramSocket, NetlinkSocket } from './socket.ts';
-
-export type DumpReply = { readonly kind: 'answered'; readonly messages: readonly Message[] } | NetlinkRefusal;
+import type { DatagramSocket } from './socket.ts';
 
 /** What a socket is for. Neither a commit nor a short question waits for a dump, and dumps do not share a buffer with them. */
 export type Purpose = 'commit' | 'request' | 'dump';
@@ -32,13 +22,17 @@ export type Purpose = 'commit' | 'request' | 'dump';
 /** Gives a socket to one user at a time, in order. */
 type Use = <T>(purpose: Purpose, work: (socket: DatagramSocket) => Promise<T>) => Promise<T>;
 
-/** Writing these takes a few milliseconds. */
-const CHANGES_PER_PIECE = 512;
-const REQUESTS_PER_PIECE = 256;
-/** More changes than this during a dump are a runaway program's. */
-const READINGS = 10;
+/** Of a payload; `undefined`: it is not one of those that are asked for. */
+type Decode<T> = (payload: Uint8Array) => T | undefined;
 
-/** Requests, changes and transactions of one netlink protocol. */
+/**
+ * When every change is refused, the refusals wait in the receive buffer, at about a kilobyte each. So many fit into one of the
+ * default size, which an unprivileged socket has.
+ */
+const CHANGES_PER_DATAGRAM = 128;
+/** More changes than this during a dump are a runaway program's. */
+const MAX_READINGS = 10;
+
 export class NetlinkChannel {
   readonly #use: Use;
   readonly #sequence: Sequence;
@@ -48,162 +42,100 @@ export class NetlinkChannel {
     this.#sequence = sequence;
   }
 
+  request(request: NetlinkRequest): Promise<NetlinkReply> {
+    return this.#ask('request', request);
+  }
+
+  /** One object; `undefined` where it does not exist. `what`, for errors: `the link eth0`. */
+  async get<T>(request: NetlinkRequest, what: string, decode: Decode<T>): Promise<T | undefined> {
+    const reply = await this.#ask('request', request);
+    const [message] = isAbsent(reply, what) ? [] : reply.messages;
+    return message && decode(message.payload);
+  }
+
+  /**
+   * All objects of a dump, which is read again when they changed meanwhile; none where what they are in does not exist. They are
+   * decoded while they come, and other work has its turn in between. `what`, for errors: `the links`.
+   */
+  list<T>(request: NetlinkRequest, what: string, decode: Decode<T>): Promise<readonly T[]> {
+    return readUntilStable(what, async () => {
+      const objects: T[] = [];
+      const end = await this.scan(request, (messages) => {
+        for (const { payload } of messages) {
+          const object = decode(payload);
+          if (object !== undefined) objects.push(object);
+        }
+      });
+      return isAbsent(end, what) || !end.interrupted ? objects : undefined;
+    });
+  }
+
+  /** A dump whose messages are given away while they come. What changes meanwhile may be in it or not. */
+  scan(request: NetlinkRequest, take: (messages: readonly Message[]) => void): Promise<NetlinkEnd> {
+    return this.#ask('dump', { ...request, flags: request.flags | NLM_F_DUMP }, take);
+  }
+
   /** Outcomes in the order of the changes. A refusal does not stop the others. */
   async apply(changes: readonly Change[]): Promise<readonly ChangeOutcome[]> {
-    return this.#inPieces('request', changes, CHANGES_PER_PIECE, changeJob);
+    const outcomes: ChangeOutcome[] = [];
+    for (let from = 0; from < changes.length; from += CHANGES_PER_DATAGRAM) {
+      const some = changes.slice(from, from + CHANGES_PER_DATAGRAM);
+      const exchange = new Exchange(this.#sequence, some.length * 64);
+      const numbers = some.map((each, index) =>
+        exchange.add(each, index < some.length - 1 ? 'between' : 'last'),
+      );
+      await this.#use('request', (socket) => exchange.run(socket));
+      for (const [index, change] of some.entries())
+        outcomes.push(outcomeOf(change, exchange.errnoOf(numbers[index] ?? 0)));
+    }
+    return outcomes;
   }
 
   /** All or nothing, in one datagram. One that is too large for the kernel fails with EMSGSIZE. */
   async commit(transaction: NetlinkTransaction): Promise<CommitReply> {
-    return this.#do('commit', transaction(this.#sequence));
+    const { exchange, result } = transaction(this.#sequence);
+    await this.#use('commit', (socket) => exchange.run(socket));
+    return result();
   }
 
-  async request(request: NetlinkRequest): Promise<NetlinkReply> {
-    const purpose = (request.flags & NLM_F_DUMP) === NLM_F_DUMP ? 'dump' : 'request';
-    const [reply] = await this.#do(purpose, requestJob([request], this.#sequence));
-    if (!reply) throw malformedMessage('no answer');
-    return reply;
-  }
-
-  /** One object; `undefined` where it does not exist. `what`, for errors: `the link eth0`. */
-  async get(request: NetlinkRequest, what: string): Promise<Message | undefined> {
-    return objectsIn(await this.request(request), what)[0];
-  }
-
-  /**
-   * All objects of a dump, which is read again when they changed meanwhile; none where what they are in does not exist. `what`,
-   * for errors: `the links`.
-   */
-  async list(request: NetlinkRequest, what: string): Promise<readonly Message[]> {
-    const [reply] = await this.dumpAll([request]);
-    return objectsIn(reply, what);
-  }
-
-  /** Dumps, in the order of the requests. A table that changed meanwhile is read again. */
-  async dumpAll(requests: readonly NetlinkRequest[]): Promise<readonly DumpReply[]> {
-    return readUntilStable(requests.map(asDump), 'the table', async (left) => {
-      const replies = await this.#inPieces('dump', left, REQUESTS_PER_PIECE, requestJob);
-      return replies.map((reply) => (reply.kind === 'answered' && reply.interrupted ? undefined : reply));
-    });
-  }
-
-  /**
-   * A whole table, which may change meanwhile: what changes may be in it or not. `take` is given what comes while it comes, and
-   * other work has its turn in between.
-   */
-  async scan(request: NetlinkRequest, take: (messages: readonly Message[]) => void): Promise<NetlinkEnd> {
-    const writer = new MessageWriter(256);
-    const last = this.#sequence.next();
-    writeRequest(writer, asDump(request), last);
-    const reader = new ReplyReader();
-    await this.#use('dump', async (socket) => {
-      const bytes = writer.finish();
-      for await (const datagram of exchange(socket, bytes, [{ bytes: bytes.length, last, isDump: true }])) {
-        for (const message of decodeMessages(datagram)) reader.take(message);
-        take(reader.messages.splice(0));
-      }
-    });
-    if (!reader.end) throw malformedMessage('an answer without an end');
-    return reader.end;
-  }
-
-  /** Results in the order of the items. Others have their turn between two pieces. */
-  async #inPieces<Item, Result>(
+  async #ask(
     purpose: Purpose,
-    items: readonly Item[],
-    size: number,
-    jobOf: (piece: readonly Item[], sequence: Sequence) => Job<readonly Result[]>,
-  ): Promise<readonly Result[]> {
-    const results: Result[] = [];
-    for (let from = 0; from < items.length; from += size) {
-      if (from > 0) await nextTurn();
-      const job = jobOf(items.slice(from, from + size), this.#sequence);
-      for (const result of await this.#do(purpose, job)) results.push(result);
-    }
-    return results;
-  }
-
-  async #do<Result>(purpose: Purpose, job: Job<Result>): Promise<Result> {
-    const { bytes, exchanges, take, result } = job;
-    if (exchanges.length === 0) return result();
-    return this.#use(purpose, async (socket) => {
-      for await (const datagram of exchange(socket, bytes, exchanges)) take(decodeMessages(datagram));
-      return result();
-    });
-  }
-}
-
-function asDump(request: NetlinkRequest): NetlinkRequest {
-  return { ...request, flags: request.flags | NLM_F_DUMP };
-}
-
-/** For tests and small tools, which have one socket for everything. */
-export function directChannel(socket: DatagramSocket, sequence = new Sequence()): NetlinkChannel {
-  const turns = new Turns();
-  return new NetlinkChannel((_, work) => turns.take(() => work(socket)), sequence);
-}
-
-/** One after the other. */
-export class Turns {
-  #last: Promise<unknown> = Promise.resolve();
-
-  take<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(work);
-    this.#last = result.catch(() => undefined);
-    return result;
-  }
-}
-
-/** On a socket of its own, which is closed at the end. */
-export async function withChannel<T>(
-  protocol: number,
-  use: (channel: NetlinkChannel) => Promise<T>,
-): Promise<T> {
-  const socket = NetlinkSocket.open(protocol);
-  try {
-    return await use(directChannel(socket));
-  } finally {
-    socket.close();
+    request: NetlinkRequest,
+    take?: (messages: readonly Message[]) => void,
+  ): Promise<NetlinkReply> {
+    const exchange = new Exchange(this.#sequence, 256);
+    const number = exchange.add(request);
+    await this.#use(purpose, (socket) =>
+      exchange.run(socket, take && (() => take(exchange.messagesOf(number)))),
+    );
+    return exchange.replyTo(number);
   }
 }
 
 /** Reads again what changed meanwhile, for which `read` returns `undefined`. */
-export async function readUntilStable<Asked, Answer>(
-  asked: readonly Asked[],
-  what: string,
-  read: (left: readonly Asked[]) => Promise<readonly (Answer | undefined)[]>,
-): Promise<readonly Answer[]> {
-  const answers: Answer[] = [];
-  let left = [...asked.entries()];
-  for (let attempt = 0; left.length > 0; attempt++) {
-    if (attempt === READINGS)
-      throw new JunctionError(
-        'NETLINK_FAILED',
-        `netlink: ${what} changed during each of ${READINGS} readings`,
-      );
-    const found = await read(left.map(([, each]) => each));
-    left = left.filter(([index], at) => {
-      const answer = found[at];
-      if (answer !== undefined) answers[index] = answer;
-      return answer === undefined;
-    });
+export async function readUntilStable<T>(what: string, read: () => Promise<T | undefined>): Promise<T> {
+  for (let readings = 0; readings < MAX_READINGS; readings++) {
+    const answer = await read();
+    if (answer !== undefined) return answer;
   }
-  return answers;
+  throw new JunctionError(
+    'NETLINK_FAILED',
+    `netlink: ${what} changed during each of ${MAX_READINGS} readings`,
+  );
 }
 
-/** Of a link, and of a virtual server. */
+/** Of a link, and of a virtual server; a kernel without the subsystem, or without such objects in it. */
 const ABSENT: ReadonlySet<number> = new Set([
   constants.errno.ENOENT,
   constants.errno.ENODEV,
   constants.errno.ESRCH,
+  constants.errno.EINVAL,
+  constants.errno.EOPNOTSUPP,
 ]);
 
-function objectsIn(reply: DumpReply | undefined, what: string): readonly Message[] {
-  return reply?.kind === 'refused' && ABSENT.has(reply.errno) ? [] : messagesOf(reply, what);
-}
-
-/** `what`: `the links`. */
-export function messagesOf(reply: DumpReply | undefined, what: string): readonly Message[] {
-  if (reply?.kind === 'answered') return reply.messages;
-  throw new JunctionError('NETLINK_FAILED', `netlink: cannot read ${what}: ${reply?.name ?? 'no answer'}`);
+/** Whether there is no such thing. Throws where it was refused for another reason. */
+export function isAbsent(reply: NetlinkEnd, what: string): reply is NetlinkRefusal {
+  if (reply.kind === 'answered') return false;
+  if (ABSENT.has(reply.errno)) return true;
+  throw new JunctionError('NETLINK_FAILED', `netlink: cannot read ${what}: ${reply.name}`);
 }

@@ -8,14 +8,7 @@ import { type Cidr, type Family, type Ip, parseCidr, prefixOf } from '../model/i
 import { errnoName } from '../system/libc.ts';
 import { AttributeTable, constant, list, optional, required, type ValueOf } from './attributes.ts';
 import { type Change, type NetlinkReply, type NetlinkRequest, NOTHING } from './request.ts';
-import {
-  malformedMessage,
-  type Message,
-  type MessageWriter,
-  NLM_F_CREATE,
-  NLM_F_EXCL,
-  viewOf,
-} from './codec.ts';
+import { malformedMessage, type MessageWriter, NLM_F_CREATE, NLM_F_EXCL, viewOf } from './codec.ts';
 import { address, addressFamily, protocolByte } from './inet.ts';
 import { type AttributeKind, bytes, text, u16be, u32be, u8 } from './kinds.ts';
 import { NFGENMSG_BYTES, NFNL_SUBSYS_IPSET, nfnlRequest, NFPROTO_UNSPEC } from './generic.ts';
@@ -248,11 +241,12 @@ function ipsetErrorName(errno: number): string {
   return ERROR_NAMES[errno] ?? errnoName(errno);
 }
 
-interface Ipset {
+/** What one message has of a set. */
+interface IpsetPart {
   /** The entries of another program's set, with a type that is not in ENTRIES, are not read. */
   readonly type: string;
   readonly maxElements: number | undefined;
-  readonly entries: IpsetEntry[];
+  readonly entries: readonly IpsetEntry[];
 }
 
 /** A dump. */
@@ -260,19 +254,18 @@ export function listRequest(name: string): NetlinkRequest {
   return ipsetRequest('list', 0, { name });
 }
 
-/** Reads the messages of one set: the first has the header, and each has some of the entries. */
-export function* decodingSet(
-  messages: readonly Pick<Message, 'payload'>[],
-): Generator<void, Ipset | undefined> {
-  let set: Ipset | undefined;
-  for (const { payload } of messages) {
+/** Reads the messages of one set, in their order: the first has the header, and each has some of the entries. */
+export function setDecoder(): (payload: Uint8Array) => IpsetPart {
+  let header: Pick<IpsetPart, 'type' | 'maxElements'> | undefined;
+  return (payload) => {
     const { type, maxElements, entries } = SET.read(payload, NFGENMSG_BYTES);
-    if (type !== undefined) set ??= { type, maxElements, entries: [] };
-    if (!set) throw malformedMessage('entries without the set that they are in');
-    if (entries && isIpsetType(set.type)) set.entries.push(...decodeEntries(set.type, entries));
-    yield;
-  }
-  return set;
+    if (type !== undefined) header = { type, maxElements };
+    if (!header) throw malformedMessage('entries without the set that they are in');
+    return {
+      ...header,
+      entries: entries && isIpsetType(header.type) ? decodeEntries(header.type, entries) : [],
+    };
+  };
 }
 
 /**

@@ -124,8 +124,8 @@ export class NetlinkSocket implements DatagramSocket {
     return new Uint32Array(address.buffer)[PORT_WORD] ?? KERNEL_PORT;
   }
 
-  /** From now on; an earlier filter is replaced. */
-  setFilter({ notFrom }: MessageFilter): void {
+  /** From now on nothing that is sent because of requests of sockets with these port ids. An earlier filter is replaced. */
+  setFilter(notFrom: readonly number[]): void {
     const program = filterProgram(notFrom);
     const count = program.length / FILTER_INSTRUCTION_BYTES;
     if (libc().attachFilter(this.descriptor, program, count) === 0) return;
@@ -295,11 +295,6 @@ const EVERYTHING = 0xffffffff;
 const SENDER_OFFSET = 12;
 
 type Instruction = readonly [code: number, value: number, ifTrue?: number, ifFalse?: number];
-
-export interface MessageFilter {
-  /** Port ids of sockets whose requests cause no notification. */
-  readonly notFrom: readonly number[];
-}
 
 function filterProgram(notFrom: readonly number[]): Uint8Array {
   const instructions: Instruction[] = [[LOAD_WORD, SENDER_OFFSET]];

@@ -1,24 +1,16 @@
 /** The sockets of a process: for each protocol one for each purpose, opened when it is first needed, and those for watches. */
-import { NetlinkChannel, type Purpose, Turns } from './channel.ts';
-import {
-  closedError,
-  type DatagramSocket,
-  type MessageFilter,
-  NetlinkSocket,
-  type SocketOptions,
-} from './socket.ts';
+import { NetlinkChannel, type Purpose } from './channel.ts';
+import { closedError, type DatagramSocket, NetlinkSocket, type SocketOptions } from './socket.ts';
 import { type Watch, Watches, type WatchHandler } from './watch.ts';
 
 export type { Watch, WatchHandler } from './watch.ts';
 
-export interface WatchOptions {
+interface WatchOptions {
   /**
    * Not what this object's own transactions change. The kernel says which socket a change of nf_tables comes from; of links
    * it does not.
    */
   readonly othersOnly?: boolean;
-  /** Messages that the kernel leaves out. */
-  readonly filter?: MessageFilter | undefined;
 }
 
 export class NetlinkSockets {
@@ -36,7 +28,7 @@ export class NetlinkSockets {
   channel(protocol: number): NetlinkChannel {
     let channel = this.#channels.get(protocol);
     if (!channel) {
-      channel = new NetlinkChannel((purpose, work) => this.#use(protocol, purpose, work));
+      channel = new NetlinkChannel(async (purpose, work) => this.#socket(protocol, purpose).use(work));
       this.#channels.set(protocol, channel);
     }
     return channel;
@@ -46,23 +38,11 @@ export class NetlinkSockets {
     protocol: number,
     groups: readonly number[],
     handler: WatchHandler,
-    { othersOnly = false, filter }: WatchOptions = {},
+    { othersOnly = false }: WatchOptions = {},
   ): Promise<Watch> {
     if (this.#isClosed) throw closedError();
-    const own = othersOnly ? [this.#socket(protocol, 'commit').socket().portId] : [];
-    const complete = (wanted: MessageFilter): MessageFilter => ({
-      ...wanted,
-      notFrom: [...wanted.notFrom, ...own],
-    });
-    const first = filter ?? (othersOnly ? { notFrom: [] } : undefined);
-    const watch = this.#watches.open(protocol, groups, handler, first && complete(first));
-    return {
-      setFilter: async (replacement) => {
-        watch.socket.setFilter(complete(replacement));
-        watch.receive();
-      },
-      close: async () => watch.close(),
-    };
+    const own = othersOnly ? [this.#socket(protocol, 'commit').open().portId] : [];
+    return this.#watches.open(protocol, groups, handler, own);
   }
 
   /** What is under way fails. */
@@ -70,14 +50,6 @@ export class NetlinkSockets {
     this.#isClosed = true;
     for (const socket of this.#sockets.values()) socket.close();
     await this.#watches.close();
-  }
-
-  async #use<T>(
-    protocol: number,
-    purpose: Purpose,
-    work: (socket: DatagramSocket) => Promise<T>,
-  ): Promise<T> {
-    return this.#socket(protocol, purpose).use(work);
   }
 
   #socket(protocol: number, purpose: Purpose): SharedSocket {
@@ -93,11 +65,24 @@ export class NetlinkSockets {
   }
 }
 
+/** On a socket of its own, which is closed at the end. */
+export async function withChannel<T>(
+  protocol: number,
+  use: (channel: NetlinkChannel) => Promise<T>,
+): Promise<T> {
+  const sockets = new NetlinkSockets();
+  try {
+    return await use(sockets.channel(protocol));
+  } finally {
+    await sockets.close();
+  }
+}
+
 /** A socket with one user at a time, in order. */
 class SharedSocket {
   readonly #open: () => NetlinkSocket;
   readonly #isKept: boolean;
-  readonly #turns = new Turns();
+  #last: Promise<unknown> = Promise.resolve();
   #socket: NetlinkSocket | undefined;
   #isClosed = false;
 
@@ -107,31 +92,33 @@ class SharedSocket {
     this.#isKept = isKept;
   }
 
-  socket(): NetlinkSocket {
+  open(): NetlinkSocket {
     if (this.#isClosed) throw closedError();
     return (this.#socket ??= this.#open());
   }
 
   use<T>(work: (socket: DatagramSocket) => Promise<T>): Promise<T> {
-    return this.#turns.take(async () => {
-      const socket = this.socket();
+    const result = this.#last.then(async () => {
+      const socket = this.open();
       try {
         return await work(socket);
       } catch (error) {
         // Its answers may still come, or its dump go on, which lets no other begin.
-        if (!this.#isKept) this.#close();
+        if (!this.#isKept) this.#drop();
         else if (!this.#isClosed) socket.drain();
         throw error;
       }
     });
+    this.#last = result.catch(() => undefined);
+    return result;
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#close();
+    this.#drop();
   }
 
-  #close(): void {
+  #drop(): void {
     this.#socket?.close();
     this.#socket = undefined;
   }

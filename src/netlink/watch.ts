@@ -6,7 +6,7 @@ import { isJunctionError } from '../errors.ts';
 import { countFault } from '../faults.ts';
 import { libc } from '../system/libc.ts';
 import { decodeMessages, type Message, NLMSG_OVERRUN } from './codec.ts';
-import { type MessageFilter, netlinkFailed, NetlinkSocket, poll } from './socket.ts';
+import { netlinkFailed, NetlinkSocket, poll } from './socket.ts';
 
 export interface WatchHandler {
   messages(messages: readonly Message[]): void;
@@ -15,8 +15,8 @@ export interface WatchHandler {
 }
 
 export interface Watch {
-  /** Replaces the filter. Earlier notifications have been passed on when this is done. */
-  setFilter(filter: MessageFilter): Promise<void>;
+  /** From now on nothing that these senders cause, who replace earlier ones. Earlier notifications have been passed on then. */
+  ignore(senders: readonly number[]): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -37,22 +37,23 @@ export class Watches {
     if (this.#event !== undefined) libc().write(this.#event, one, one.length);
   };
 
-  /** `filter`: which messages the kernel leaves out. */
+  /** `own`: the port ids of sockets whose changes are not reported. */
   open(
     protocol: number,
     groups: readonly number[],
     handler: WatchHandler,
-    filter: MessageFilter | undefined,
+    own: readonly number[],
   ): OpenWatch {
-    const watch = new OpenWatch(NetlinkSocket.open(protocol), handler, (closed) => {
-      this.#open.delete(closed);
+    const socket = NetlinkSocket.open(protocol);
+    const watch = new OpenWatch(socket, handler, own, () => {
+      this.#open.delete(watch);
       this.#wake();
     });
     try {
-      if (filter) watch.socket.setFilter(filter);
-      for (const group of groups) watch.socket.join(group);
+      if (own.length > 0) socket.setFilter(own);
+      for (const group of groups) socket.join(group);
     } catch (error) {
-      watch.socket.close();
+      socket.close();
       throw error;
     }
     this.#open.add(watch);
@@ -62,7 +63,7 @@ export class Watches {
   }
 
   async close(): Promise<void> {
-    for (const watch of this.#open) watch.close();
+    await Promise.all(Array.from(this.#open, (watch) => watch.close()));
     await this.#polling;
   }
 
@@ -83,24 +84,31 @@ export class Watches {
   }
 }
 
-export class OpenWatch {
+class OpenWatch implements Watch {
   readonly socket: NetlinkSocket;
   readonly #handler: WatchHandler;
-  readonly #onClose: (watch: OpenWatch) => void;
+  readonly #own: readonly number[];
+  readonly #onClose: () => void;
   /** Since the last loss that the handler was notified of. */
   #pause: NodeJS.Timeout | undefined;
   #hasLostMore = false;
 
-  constructor(socket: NetlinkSocket, handler: WatchHandler, onClose: (watch: OpenWatch) => void) {
+  constructor(socket: NetlinkSocket, handler: WatchHandler, own: readonly number[], onClose: () => void) {
     this.socket = socket;
     this.#handler = handler;
+    this.#own = own;
     this.#onClose = onClose;
   }
 
-  close(): void {
+  async ignore(senders: readonly number[]): Promise<void> {
+    this.socket.setFilter([...this.#own, ...senders]);
+    this.receive();
+  }
+
+  async close(): Promise<void> {
     clearTimeout(this.#pause);
     this.socket.close();
-    this.#onClose(this);
+    this.#onClose();
   }
 
   /** Passes on what the kernel has sent so far. */

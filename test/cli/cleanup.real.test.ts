@@ -107,7 +107,7 @@ describe('tables of nftables', () => {
       namespace,
       'running',
       `import { spawnSync } from 'node:child_process';
-       import { directChannel } from './src/netlink/channel.ts';
+       import { directChannel } from './test/netlink/support/directChannel.ts';
        import { transaction } from './src/netlink/nftables/transaction.ts';
        import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
        const socket = NetlinkSocket.open(NETLINK_NETFILTER);

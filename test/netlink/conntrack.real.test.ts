@@ -22,7 +22,7 @@ const FLOWS = [
 
 const LIST = `
   import { ConntrackTable } from './src/netlink/conntrack.ts';
-  import { directChannel } from './src/netlink/channel.ts';
+  import { directChannel } from './test/netlink/support/directChannel.ts';
   import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
   const tableOf = (family) => new ConntrackTable(family, directChannel(NetlinkSocket.open(NETLINK_NETFILTER)));
   const flowsOf = async (family, dump) => {

@@ -13,7 +13,7 @@ const IMPORTS = `
   import { MessageWriter } from './src/netlink/codec.ts';
   import { getLink, decodeLink } from './src/netlink/rtnetlink.ts';
   import { NETLINK_ROUTE, NetlinkSocket } from './src/netlink/socket.ts';
-  import { directChannel } from './src/netlink/channel.ts';
+  import { directChannel } from './test/netlink/support/directChannel.ts';
   import { NetlinkSockets } from './src/netlink/sockets.ts';
   const print = (value) => console.log(JSON.stringify(value));
   const until = async (isSo) => {
@@ -81,7 +81,7 @@ describe('in a namespace', () => {
        for (const id of ids) for (const bytes of [newAddress('192.0.2.66'), NOISE, new Uint8Array(2), newAddress('192.0.2.67')])
          forge(bytes, id);
        await sockets.channel(NETLINK_ROUTE).apply([addAddress(1, '198.51.100.7')]);
-       await sockets.channel(NETLINK_ROUTE).dumpAll([getAddresses()]);
+       await sockets.channel(NETLINK_ROUTE).list(getAddresses(), 'the addresses', () => 1);
        await until(() => watch.nodeIps('IPv4').includes('198.51.100.7') && dropped() === ids.length * 4);
        await watch.close();
        await sockets.close();

@@ -1,12 +1,13 @@
 /** What the socket makes of whatever the kernel may answer, against a kernel that does as it is told. */
 import { constants } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { addAddress, getAddresses, getLink, getLinks, newLink } from '../../src/netlink/rtnetlink.ts';
+import { addAddress, decodeLink, getLink, getLinks, newLink } from '../../src/netlink/rtnetlink.ts';
 import type { Change } from '../../src/netlink/request.ts';
-import { directChannel, type NetlinkChannel } from '../../src/netlink/channel.ts';
+import type { NetlinkChannel } from '../../src/netlink/channel.ts';
 import { HEADER_BYTES, type Message, NLM_F_ACK } from '../../src/netlink/codec.ts';
 import { type Ip, parseIp } from '../../src/model/ip.ts';
 import { unhex } from '../system/support/bytes.ts';
+import { directChannel } from './support/directChannel.ts';
 import {
   type Incoming,
   KernelPeer,
@@ -94,35 +95,31 @@ describe('a dump', () => {
   it('is read again when it was interrupted', async () => {
     const peer = interruptedTimes(9);
     const channel = directChannel(peer);
-    const [reply] = await channel.dumpAll([getLinks()]);
-    expect(reply).toMatchObject({ kind: 'answered', messages: [{ type: RTM_NEWLINK }] });
+    expect(await channel.list(getLinks(), 'the links', decodeLink)).toMatchObject([{ name: 'lo' }]);
     expect(peer.requests).toHaveLength(10);
   });
 
   it('is given up when it is interrupted ten times', async () => {
     const peer = interruptedTimes(10);
     const channel = directChannel(peer);
-    await expect(channel.dumpAll([getLinks()])).rejects.toEqual(
-      failure('NETLINK_FAILED', 'the table changed during each of 10 readings'),
+    await expect(channel.list(getLinks(), 'the links', decodeLink)).rejects.toEqual(
+      failure('NETLINK_FAILED', 'the links changed during each of 10 readings'),
     );
     expect(peer.requests).toHaveLength(10);
   });
 
-  it('that is refused is an answer, and so is one that fails at its end', async () => {
-    const busy = channelBy((request) => [refusal(request, EBUSY)]);
-    expect(await busy.dumpAll([getLinks(), getAddresses()])).toEqual([
-      { kind: 'refused', errno: EBUSY, name: 'EBUSY' },
-      { kind: 'refused', errno: EBUSY, name: 'EBUSY' },
-    ]);
+  it('of what does not exist has nothing; another refusal is an error, also one at its end', async () => {
+    const list = (channel: NetlinkChannel) => channel.list(getLinks(), 'the links', decodeLink);
+    expect(await list(channelBy((request) => [refusal(request, ENODEV)]))).toEqual([]);
+    await expect(list(channelBy((request) => [refusal(request, EBUSY)]))).rejects.toEqual(
+      failure('NETLINK_FAILED', 'cannot read the links: EBUSY'),
+    );
     const failing = channelBy((request) => {
       const end = done(request);
       new DataView(end.buffer).setInt32(HEADER_BYTES, -EPERM, true);
       return [object(request, RTM_NEWLINK, LO), end];
     });
-    expect(await failing.request({ ...getLinks(), flags: 0x300 })).toMatchObject({
-      kind: 'refused',
-      name: 'EPERM',
-    });
+    await expect(list(failing)).rejects.toEqual(failure('NETLINK_FAILED', 'cannot read the links: EPERM'));
   });
 });
 

@@ -40,7 +40,7 @@ describe('in a namespace', () => {
       namespace,
       'sockets',
       `${IMPORTS}
-       import { directChannel } from './src/netlink/channel.ts';
+       import { directChannel } from './test/netlink/support/directChannel.ts';
        import { NFNLGRP_NFTABLES } from './src/netlink/nftables/message.ts';
        import { decodeNotification } from './src/netlink/nftables/notifications.ts';
        import { transaction } from './src/netlink/nftables/transaction.ts';
@@ -106,7 +106,7 @@ describe('in a namespace', () => {
   const NFT = `
     import { spawnSync } from 'node:child_process';
     import { closeSync, openSync, promises as fs } from 'node:fs';
-    import { directChannel } from './src/netlink/channel.ts';
+    import { directChannel } from './test/netlink/support/directChannel.ts';
     import { NFNLGRP_NFTABLES, operationOf } from './src/netlink/nftables/message.ts';
     import { transaction } from './src/netlink/nftables/transaction.ts';
     import { NETLINK_NETFILTER } from './src/netlink/socket.ts';

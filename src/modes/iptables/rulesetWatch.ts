@@ -57,10 +57,10 @@ export class RulesetWatch {
         messages: (messages) => rulesets.#receive(messages),
         lost: () => rulesets.#lost(),
       },
-      { othersOnly: true, filter: { notFrom: [] } },
+      { othersOnly: true },
     );
     rulesets.#watch = watch;
-    programs.subscribe((notFrom) => watch.setFilter({ notFrom }));
+    programs.subscribe((notFrom) => watch.ignore(notFrom));
     return rulesets;
   }
 

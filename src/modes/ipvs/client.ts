@@ -3,19 +3,18 @@ import { JunctionError } from '../../errors.ts';
 import { type Family, familyOf, hostPort } from '../../model/ip.ts';
 import type { Change } from '../../netlink/request.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
-import type { Message } from '../../netlink/codec.ts';
 import { decodeFamilyId, getFamily } from '../../netlink/generic.ts';
 import {
   addEntry,
   createSet,
   decodeSupport,
-  decodingSet,
   deleteEntry,
   destroySet,
   IPSET_TYPES,
   type IpsetSupport,
   type IpsetType,
   listRequest,
+  setDecoder,
   swapSets,
   typeRequest,
 } from '../../netlink/ipset.ts';
@@ -36,7 +35,7 @@ import { addAddress, deleteAddress, deleteLink, newLink } from '../../netlink/rt
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../../netlink/socket.ts';
 import type { NetlinkSockets } from '../../netlink/sockets.ts';
 import { systemClock } from '../../time/systemClock.ts';
-import { runSliced, TimeSlice } from '../../time/timeSlice.ts';
+import { forEachSliced, TimeSlice } from '../../time/timeSlice.ts';
 import { findDevice, readDevice } from './device.ts';
 import {
   DEVICE,
@@ -67,8 +66,6 @@ export function channelsOf(sockets: Pick<NetlinkSockets, 'channel'>): IpvsChanne
 
 /** As messages they take much memory for a short time, and making them holds up everything else. */
 const EDITS_AT_ONCE = 1024;
-/** So many decoded entries or servers take some tens of microseconds. */
-const STEP = 32;
 
 export class NetlinkIpvsClient implements IpvsClient {
   readonly #family: Family;
@@ -82,8 +79,13 @@ export class NetlinkIpvsClient implements IpvsClient {
   }
 
   async readSet(name: string): Promise<KernelIpset | undefined> {
-    const messages = await this.#channels.netfilter.list(listRequest(name), `the set ${name}`);
-    return runSliced(decodingIpset(messages), new TimeSlice(systemClock));
+    const parts = await this.#channels.netfilter.list(listRequest(name), `the set ${name}`, setDecoder());
+    const [first] = parts;
+    if (!first) return undefined;
+    const entries = new Map<string, SetEntry>();
+    const all = parts.flatMap((part) => part.entries);
+    await forEachSliced(all, (entry) => void entries.set(entryKey(entry), entry), new TimeSlice(systemClock));
+    return { type: first.type, capacity: first.maxElements ?? Number.POSITIVE_INFINITY, entries };
   }
 
   readDevice(): Promise<KernelDevice> {
@@ -98,10 +100,8 @@ export class NetlinkIpvsClient implements IpvsClient {
   async readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly DestinationState[])[]> {
     const { ipvs } = await this.#known();
     const states: (readonly DestinationState[])[] = [];
-    for (const key of servers) {
-      const messages = await this.#channels.generic.list(getDestinations(ipvs, key), DESTINATIONS);
-      states.push(messages.map(({ payload }) => destinationIn(payload)));
-    }
+    for (const key of servers)
+      states.push(await this.#channels.generic.list(getDestinations(ipvs, key), DESTINATIONS, destinationIn));
     return states;
   }
 
@@ -216,34 +216,13 @@ export async function readServers(
   ipvs: number,
   family: Family,
 ): Promise<readonly ServerAttributes[]> {
-  const messages = await generic.list(getServices(ipvs), 'the virtual servers');
-  return runSliced(decodingServers(messages, family), new TimeSlice(systemClock));
-}
-
-function* decodingServers(
-  messages: readonly Message[],
-  family: Family,
-): Generator<void, readonly ServerAttributes[]> {
-  const servers: ServerAttributes[] = [];
-  for (const { payload } of messages) {
+  return generic.list(getServices(ipvs), 'the virtual servers', (payload) => {
     const server = decodeService(payload);
     // Without the kernel's own note that the server is in its table.
-    if (server && familyOf(server.ip) === family)
-      servers.push({ ...server, flags: server.flags & ~IP_VS_SVC_F_HASHED });
-    if (servers.length % STEP === 0) yield;
-  }
-  return servers;
-}
-
-function* decodingIpset(messages: readonly Message[]): Generator<void, KernelIpset | undefined> {
-  const set = yield* decodingSet(messages);
-  if (!set) return undefined;
-  const entries = new Map<string, SetEntry>();
-  for (const entry of set.entries) {
-    entries.set(entryKey(entry), entry);
-    if (entries.size % STEP === 0) yield;
-  }
-  return { type: set.type, capacity: set.maxElements ?? Number.POSITIVE_INFINITY, entries };
+    return server && familyOf(server.ip) === family
+      ? { ...server, flags: server.flags & ~IP_VS_SVC_F_HASHED }
+      : undefined;
+  });
 }
 
 /* Numbers that differ from kernel to kernel, asked once. */
@@ -283,6 +262,5 @@ export async function setSupport(
 
 /** The number by which this kernel knows IPVS. `undefined`: it has none. */
 export async function findIpvs(generic: NetlinkChannel): Promise<number | undefined> {
-  const message = await generic.get(getFamily('IPVS'), 'the families of generic netlink');
-  return message && decodeFamilyId(message.payload);
+  return generic.get(getFamily('IPVS'), 'the families of generic netlink', decodeFamilyId);
 }

@@ -20,12 +20,13 @@ export async function readServerConnections(
   const servers = [...virtualServers]; // they change meanwhile
   for (const [key, server] of servers) {
     const { servicePort, protocol } = server;
-    const messages = await generic.list(getDestinations(ipvs, server), DESTINATIONS);
+    const counted = await generic.list(getDestinations(ipvs, server), DESTINATIONS, (payload) => ({
+      ...decodeDestination(payload),
+      ...decodeDestinationCounters(payload),
+    }));
     timeSlice.begin();
-    for (const { payload } of messages) {
-      const { connections } = decodeDestinationCounters(payload);
+    for (const { ip, port, connections } of counted) {
       if (connections === undefined) continue;
-      const { ip, port } = decodeDestination(payload);
       const endpoint = hostPort(ip, port);
       const element = `${key} -> ${endpoint}`;
       readings.push({

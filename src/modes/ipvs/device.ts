@@ -17,8 +17,7 @@ import {
 import type { NetlinkChannel } from '../../netlink/channel.ts';
 
 export async function findDevice(route: NetlinkChannel): Promise<Link | undefined> {
-  const message = await route.get(getLink(DEVICE), `the link ${DEVICE}`);
-  return message && decodeLink(message.payload);
+  return route.get(getLink(DEVICE), `the link ${DEVICE}`, decodeLink);
 }
 
 export async function readDevice(route: NetlinkChannel, family: Family): Promise<KernelDevice> {
@@ -33,8 +32,7 @@ export async function readDevice(route: NetlinkChannel, family: Family): Promise
 
 /** Of all links. */
 export async function readAddresses(route: NetlinkChannel, family?: Family): Promise<readonly LinkAddress[]> {
-  const messages = await route.list(getAddresses(family), 'the addresses');
-  return messages.flatMap(({ payload }) => decodeAddress(payload) ?? []);
+  return route.list(getAddresses(family), 'the addresses', decodeAddress);
 }
 
 /**

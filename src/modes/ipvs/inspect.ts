@@ -1,8 +1,7 @@
 /** Reads rules, sets, virtual servers and addresses of the IPVS mode for questions. Changes nothing. */
 import { isJunctionError } from '../../errors.ts';
 import { cidrContains, type Family, type Ip } from '../../model/ip.ts';
-import { directChannel } from '../../netlink/channel.ts';
-import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE, NetlinkSocket } from '../../netlink/socket.ts';
+import { NetlinkSockets } from '../../netlink/sockets.ts';
 import { answersNodePorts, type Host, type Packet } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
 import { nodeIpsOf } from '../../system/interfaces.ts';
@@ -14,7 +13,7 @@ import { dumpedTables, TablesReader } from '../iptables/tablesReader.ts';
 import { outInterfaceNow } from '../outInterface.ts';
 import type { KernelDifference, KernelReader } from '../kernelReader.ts';
 import type { WalkResult } from '../kernelRules.ts';
-import { NetlinkIpvsClient } from './client.ts';
+import { channelsOf, NetlinkIpvsClient } from './client.ts';
 import { type DumpedServer, type IpvsSettings, readIpvsDump, writeIpvsDump } from './dump.ts';
 import { NetlinkLookups } from './lookups.ts';
 import { Changeset } from './rules/changeset.ts';
@@ -145,17 +144,10 @@ interface OpenIpvsOptions
 export async function openIpvsReader(
   family: Family,
   { scheduler, masqueradeBit, excludeCIDRs, ...options }: OpenIpvsOptions,
-): Promise<KernelReader & { close(): void }> {
+): Promise<KernelReader & { close(): Promise<void> }> {
   const iptables = await IptablesClient.open({ ...options, family });
-  const sockets = [NETLINK_ROUTE, NETLINK_NETFILTER, NETLINK_GENERIC].map((protocol) =>
-    NetlinkSocket.open(protocol),
-  );
-  const [route, netfilter, generic] = sockets.map((socket) => directChannel(socket));
-  const close = (): void => {
-    for (const socket of sockets) socket.close();
-  };
-  if (!route || !netfilter || !generic) throw new Error('three protocols, and not three channels');
-  const channels = { route, netfilter, generic };
+  const sockets = new NetlinkSockets();
+  const channels = channelsOf(sockets);
   const reader = new IpvsReader({
     family,
     tables: new TablesReader({
@@ -168,7 +160,7 @@ export async function openIpvsReader(
     settings: { scheduler, masqueradeBit, excludeCIDRs, randomFully: iptables.features.randomFully },
     nodeIps: () => nodeIpsOf(family),
   });
-  return Object.assign(reader, { close });
+  return Object.assign(reader, { close: () => sockets.close() });
 }
 
 /** `dump`: of another machine, from a file that somebody sent. */

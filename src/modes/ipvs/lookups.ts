@@ -37,19 +37,14 @@ export class NetlinkLookups implements IpvsLookups {
     this.#ipvs ??= findIpvs(generic);
     const ipvs = await this.#ipvs;
     if (ipvs === undefined) return undefined; // the kernel has no IPVS
-    const message = await generic.get(getService(ipvs, key), 'a virtual server');
-    const service = message && decodeService(message.payload);
+    const service = await generic.get(getService(ipvs, key), 'a virtual server', (payload) => {
+      const decoded = decodeService(payload);
+      return decoded && { ...decoded, ...decodeServiceCounters(payload) };
+    });
     if (!service) return undefined;
-    const { scheduler, flags, timeout } = service;
-    const { packets } = decodeServiceCounters(message.payload);
-    const destinations = await generic.list(getDestinations(ipvs, key), DESTINATIONS);
-    return {
-      scheduler,
-      flags,
-      timeout,
-      packets,
-      destinations: destinations.map(({ payload }) => destinationIn(payload)),
-    };
+    const { scheduler, flags, timeout, packets } = service;
+    const destinations = await generic.list(getDestinations(ipvs, key), DESTINATIONS, destinationIn);
+    return { scheduler, flags, timeout, packets, destinations };
   }
 
   /** The device may have an address and be broken: what counts is where the kernel delivers. */

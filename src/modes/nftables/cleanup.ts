@@ -1,8 +1,6 @@
 /** Finds and removes whole tables that an nftables mode left, ours or kube-proxy's, from nothing but the kernel's state. */
-import { constants } from 'node:os';
 import { isOurTable, OUR_TABLES } from './rules/names.ts';
 import { NFT_FAMILY } from './rules/print.ts';
-import { JunctionError } from '../../errors.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
 import { decodeTable, getTables } from '../../netlink/nftables/objects.ts';
@@ -40,12 +38,11 @@ export async function findTables(
   let isJunctionRunning = false;
   for (const each of families) {
     const family = NFT_FAMILY[each];
-    const [reply] = await channel.dumpAll([getTables(family)]);
-    if (reply?.kind === 'refused' && reply.errno === constants.errno.EPERM)
-      throw new JunctionError('NETLINK_FAILED', `netlink: cannot list the tables of nftables: ${reply.name}`);
-    if (reply?.kind !== 'answered') continue; // a kernel without nftables has no tables
-    for (const { payload } of reply.messages) {
-      const { name, objects, owner } = decodeTable(payload);
+    for (const { name, objects, owner } of await channel.list(
+      getTables(family),
+      'the tables of nftables',
+      decodeTable,
+    )) {
       if (owner !== undefined) isJunctionRunning ||= isOurTable(name);
       else if (names.includes(name)) stale.push({ family, table: name, objects });
     }
@@ -60,8 +57,8 @@ export async function removeTable(
 ): Promise<string | undefined> {
   const outcome = await channel.commit(transaction([{ kind: 'deleteTable', family, table }]));
   if (outcome.state === 'done') return undefined;
-  const name = outcome.state === 'refused' ? outcome.refusals[0]?.name : outcome.state;
-  return name === 'ENOENT' ? undefined : (name ?? 'refused');
+  const name = outcome.refusals[0]?.name ?? 'refused';
+  return name === 'ENOENT' ? undefined : name;
 }
 
 /** For a node that was switched from an nftables mode, once the new rules work. Nothing that fails here may stop the proxy. */

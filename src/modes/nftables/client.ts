@@ -1,17 +1,13 @@
 /** Our tables in the kernel: a transaction becomes one netlink batch. */
-import { constants } from 'node:os';
-import { JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Protocol } from '../../model/objects.ts';
-import { type DumpReply, messagesOf, type NetlinkChannel } from '../../netlink/channel.ts';
-import { NLM_F_DUMP } from '../../netlink/codec.ts';
-import { decodeElements, getElements, readElements } from '../../netlink/nftables/elements.ts';
-import type { SetElement, SetPlace } from '../../netlink/nftables/elements.ts';
+import { isAbsent, type NetlinkChannel } from '../../netlink/channel.ts';
+import { decodeElements, getElements } from '../../netlink/nftables/elements.ts';
+import type { SetElement } from '../../netlink/nftables/elements.ts';
 import type { TablePlace } from '../../netlink/nftables/message.ts';
 import { decodeRule, getRules } from '../../netlink/nftables/objects.ts';
 import { type NftOperation, transaction as batchOf } from '../../netlink/nftables/transaction.ts';
 import { systemClock } from '../../time/systemClock.ts';
-import { forEachSliced, TimeSlice } from '../../time/timeSlice.ts';
 import { wait } from '../../time/wait.ts';
 import { baseOf, canonical } from './comparison.ts';
 import { lowerRule } from './lower.ts';
@@ -68,9 +64,6 @@ export class NetlinkNftClient implements NftClient {
     const read = elementReader(set, this.#family);
     const places = frontends && new Set(frontends.map(({ address, port }) => `${address} ${port}`));
     const request = getElements({ ...this.#place, set: set.name });
-    // Commits to other sets interrupt it; what packets add meanwhile, the kernel does not say. So it is not read again.
-    const reply = await this.#channel.request({ ...request, flags: request.flags | NLM_F_DUMP });
-    if (isAbsent(reply)) return [];
     /** While the set grows, some are listed twice. */
     const entries = new Map<string, AffinityEntry>();
     const take = (raw: SetElement): void => {
@@ -82,12 +75,11 @@ export class NetlinkNftClient implements NftClient {
       const lifetime = { timeoutMs, leftMs: Math.min(expiresMs, timeoutMs) };
       entries.set(printKey(key), { client, destination, port, endpoint, lifetime });
     };
-    await forEachSliced(
-      messagesOf(reply, 'the affinity entries'),
-      ({ payload }) => decodeElements(payload).elements.forEach(take),
-      new TimeSlice(systemClock),
-    );
-    return [...entries.values()];
+    // Commits to other sets interrupt it; what packets add meanwhile, the kernel does not say. So it is not read again.
+    const end = await this.#channel.scan(request, (messages) => {
+      for (const { payload } of messages) decodeElements(payload).elements.forEach(take);
+    });
+    return isAbsent(end, 'the affinity entries') ? [] : [...entries.values()];
   }
 
   /** The kernel deletes a rule by its handle, which is only in a listing. */
@@ -95,12 +87,13 @@ export class NetlinkNftClient implements NftClient {
     const handles = new Map<TableOperation, bigint>();
     const deletions = transaction.flatMap((each) => (each.kind === 'deleteRule' ? [each] : []));
     const byChain = [...groupBy(deletions, ({ chain }) => chain)];
-    if (byChain.length === 0) return handles;
-    const replies = await this.#channel.dumpAll(byChain.map(([chain]) => getRules(this.#place, chain)));
-    for (const [index, [chain, operations]] of byChain.entries()) {
-      const reply = replies[index];
-      const messages = isAbsent(reply) ? [] : messagesOf(reply, `the rules of ${chain}`);
-      const rules = messages.map(({ payload }) => decodeRule(payload));
+    for (const [chain, operations] of byChain) {
+      const listed = await this.#channel.list(
+        getRules(this.#place, chain),
+        `the rules of ${chain}`,
+        decodeRule,
+      );
+      const rules = [...listed];
       for (const operation of operations) {
         const wanted = canonical(lowerRule(operation.rule, this.#family));
         const found = rules.findIndex(({ expressions }) => canonical(expressions) === wanted);
@@ -158,8 +151,8 @@ export async function commitBatch(
   for (let tries = 1; ; tries++) {
     const outcome = await channel.commit(batch);
     if (outcome.state === 'done') return outcome;
-    const [first] = outcome.state === 'refused' ? outcome.refusals : [];
-    const name = first?.name ?? 'ERESTART';
+    const [first] = outcome.refusals;
+    const name = first?.name ?? 'refused';
     if (tries < TRIES && TRANSIENT.test(name)) {
       await wait(systemClock, PAUSE_MS * tries);
       continue;
@@ -167,20 +160,4 @@ export async function commitBatch(
     const index = first?.operation;
     return { state: 'refused', name, operation: index === undefined ? undefined : given[index] };
   }
-}
-
-/** `undefined`: there is no such set. */
-export async function readSet(
-  channel: NetlinkChannel,
-  place: SetPlace,
-): Promise<readonly SetElement[] | undefined> {
-  const [reply] = await readElements(channel, [place]);
-  if (reply?.kind === 'answered') return reply.elements;
-  if (reply?.errno === constants.errno.ENOENT) return undefined;
-  const why = reply?.name ?? 'no answer';
-  throw new JunctionError('NETLINK_FAILED', `netlink: cannot list the elements of ${place.set}: ${why}`);
-}
-
-export function isAbsent(reply: DumpReply | undefined): boolean {
-  return reply?.kind === 'refused' && reply.errno === constants.errno.ENOENT;
 }

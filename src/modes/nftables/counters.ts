@@ -2,11 +2,10 @@
 import { type Family, hostPort } from '../../model/ip.ts';
 import { type Protocol, PROTOCOLS } from '../../model/objects.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
-import type { SetElement } from '../../netlink/nftables/elements.ts';
+import { readElements, type SetElement } from '../../netlink/nftables/elements.ts';
 import type { ConnectionReading } from '../../telemetry/metrics/connections.ts';
 import { forEachSliced, TimeSlice } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
-import { readSet } from './client.ts';
 import { slices } from './rules/committer.ts';
 import { connectionsSet, SCOPE_LIST } from './rules/names.ts';
 import { NFT_FAMILY, printElement } from './rules/print.ts';
@@ -50,7 +49,7 @@ export async function readConnections(
       });
     };
     // A set that was deleted meanwhile has none.
-    const elements = (await readSet(channel, place)) ?? [];
+    const elements = await readElements(channel, place);
     const steps = slices(elements, ELEMENTS_PER_STEP);
     await forEachSliced(steps, (some) => some.forEach(add), new TimeSlice(systemClock));
   }

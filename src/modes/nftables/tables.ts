@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { attempt } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
-import { messagesOf, type NetlinkChannel } from '../../netlink/channel.ts';
+import type { NetlinkChannel } from '../../netlink/channel.ts';
 import type { NftOperation } from '../../netlink/nftables/transaction.ts';
 import { decodeChain, decodeTable, getChains, getTables } from '../../netlink/nftables/objects.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
@@ -23,12 +23,10 @@ export class NetlinkNftTables implements NftTables {
 
   async list(): Promise<readonly FoundTable[]> {
     const family = NFT_FAMILY[this.#family];
-    const [tables, chains] = await this.#channel.dumpAll([getTables(family), getChains(family)]);
-    const base = messagesOf(chains, 'the chains of nftables')
-      .map(({ payload }) => decodeChain(payload))
-      .filter(({ isBase }) => isBase);
-    return messagesOf(tables, 'the tables of nftables')
-      .map(({ payload }) => decodeTable(payload))
+    const tables = await this.#channel.list(getTables(family), 'the tables of nftables', decodeTable);
+    const chains = await this.#channel.list(getChains(family), 'the chains of nftables', decodeChain);
+    const base = chains.filter(({ isBase }) => isBase);
+    return tables
       .filter(({ name }) => isOurTable(name))
       .map(({ name, owner }) => ({
         name,

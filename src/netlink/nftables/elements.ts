@@ -8,12 +8,9 @@ import {
   type ValueOf,
   withDefault,
 } from '../attributes.ts';
-import { type NetlinkChannel, readUntilStable } from '../channel.ts';
-import type { NetlinkRefusal, NetlinkRequest } from '../request.ts';
-import type { Message } from '../codec.ts';
+import { isAbsent, type NetlinkChannel, readUntilStable } from '../channel.ts';
+import type { NetlinkRequest } from '../request.ts';
 import { type AttributeKind, bytes, milliseconds, text, u32be, UNKNOWN } from '../kinds.ts';
-import { TimeSlice, forEachSliced } from '../../time/timeSlice.ts';
-import { systemClock } from '../../time/systemClock.ts';
 import { ElementList, NFT_SET_ELEM_INTERVAL_END } from './elementList.ts';
 import { expressionKind, type NftVerdict, VERDICT } from './expressions.ts';
 import {
@@ -125,42 +122,29 @@ export function decodeElements(payload: Uint8Array): ElementsOfSet {
   return readMessage(ELEMENTS, payload);
 }
 
-type ElementsReply =
-  | { readonly kind: 'answered'; readonly elements: readonly SetElement[] }
-  /** ENOENT: there is no such set. */
-  | NetlinkRefusal;
-
 /**
- * All elements of these sets, in the order of the places. Each message of the kernel's reply walks the hash table from
+ * All elements of a set; none where there is no such set. Each message of the kernel's reply walks the hash table from
  * its start again, so the time grows with the square: 10 ms for ten thousand elements, seven tenths of a second for a
  * hundred thousand, ten seconds for three hundred thousand (Linux 6.18).
+ *
+ * While a hash table grows, which it does for a moment after it was filled, elements change their places. Some are then returned
+ * twice and as many not at all, and the kernel does not say that its reply is incomplete: it is read again.
  */
 export function readElements(
-  channel: Pick<NetlinkChannel, 'dumpAll'>,
-  places: readonly SetPlace[],
-): Promise<readonly ElementsReply[]> {
-  return readUntilStable(places, 'the elements of a set', async (left) => {
-    const replies: (ElementsReply | undefined)[] = [];
-    for (const reply of await channel.dumpAll(left.map(getElements)))
-      replies.push(reply.kind === 'refused' ? reply : await decodeReply(reply.messages));
-    return replies;
+  channel: Pick<NetlinkChannel, 'scan'>,
+  place: SetPlace,
+): Promise<readonly SetElement[]> {
+  const what = `the elements of ${place.set}`;
+  return readUntilStable(what, async () => {
+    const elements: SetElement[] = [];
+    const keys = new Set<string>();
+    const end = await channel.scan(getElements(place), (messages) => {
+      for (const { payload } of messages)
+        for (const element of decodeElements(payload).elements) {
+          elements.push(element);
+          keys.add(String.fromCharCode(...element.key) + (element.isIntervalEnd ? 'end' : ''));
+        }
+    });
+    return isAbsent(end, what) || (!end.interrupted && keys.size === elements.length) ? elements : undefined;
   });
-}
-
-/**
- * Other work has its turn between two messages. `undefined`: they have to be read again. While a hash table grows, which it does
- * for a moment after it was filled, elements change their places. Some are then returned twice and as many not at all, and
- * the kernel does not say that its reply is incomplete.
- */
-async function decodeReply(messages: readonly Message[]): Promise<ElementsReply | undefined> {
-  const elements: SetElement[] = [];
-  const keys = new Set<string>();
-  const decode = ({ payload }: Message): void => {
-    for (const element of decodeElements(payload).elements) {
-      elements.push(element);
-      keys.add(String.fromCharCode(...element.key) + (element.isIntervalEnd ? 'end' : ''));
-    }
-  };
-  await forEachSliced(messages, decode, new TimeSlice(systemClock));
-  return keys.size < elements.length ? undefined : { kind: 'answered', elements };
 }

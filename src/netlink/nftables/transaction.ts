@@ -3,16 +3,9 @@
  * begins them and one that ends them. Numbers from linux/netfilter/nfnetlink.h.
  */
 import { errnoName } from '../../system/libc.ts';
-import { decodeErrno, MessageWriter, NLM_F_CREATE, NLMSG_ERROR } from '../codec.ts';
-import { u32be } from '../kinds.ts';
+import { NLM_F_CREATE } from '../codec.ts';
 import { NFNL_SUBSYS_NFTABLES, NFPROTO_UNSPEC } from '../generic.ts';
-import {
-  type Job,
-  type NetlinkRefusal,
-  type NetlinkRequest,
-  type Sequence,
-  writeMessage,
-} from '../request.ts';
+import { Exchange, type NetlinkRefusal, type NetlinkRequest, type Sequence } from '../request.ts';
 import type { ElementList } from './elementList.ts';
 import { elementsRequest, type SetPlace } from './elements.ts';
 import type { Expression } from './expressions.ts';
@@ -31,13 +24,10 @@ import { propertiesOf, type SetSpec } from './setSpec.ts';
 
 const NFNL_MSG_BATCH_BEGIN = 0x10;
 const NFNL_MSG_BATCH_END = 0x11;
-const NFNL_BATCH_GENID = 1;
-/** What a generation is refused with that is over. Node has no name for it. */
-const ERESTART = 85;
 /** struct nfgenmsg, whose last two bytes name the subsystem here, big endian. */
 const BATCH_HEADER = Uint8Array.of(NFPROTO_UNSPEC, 0, 0, NFNL_SUBSYS_NFTABLES);
 /** Add at the end and not at the start. linux/netlink.h */
-export const NLM_F_APPEND = 0x800;
+const NLM_F_APPEND = 0x800;
 
 export type NftOperation =
   /** One that is there already stays as it is, comment and all, but wakes up if it was dormant. */
@@ -76,84 +66,51 @@ export type NftOperation =
   /** Refused with ENOENT when one of them is not there. Only keys are looked at, and whether they end an interval. */
   | ({ readonly kind: 'deleteElements'; readonly elements: ElementList } & SetPlace);
 
-/** A job that the kernel does as a whole or not at all, in one datagram or none. */
-export type NetlinkTransaction = (sequence: Sequence) => Job<CommitReply>;
+/** What the kernel does as a whole or not at all, in one datagram. */
+export type NetlinkTransaction = (sequence: Sequence) => {
+  readonly exchange: Exchange;
+  readonly result: () => CommitReply;
+};
 
 export type CommitReply =
   | { readonly state: 'done' }
-  /** Nothing was done: the kernel is at another generation than the transaction was made for. */
-  | { readonly state: 'outdated' }
   /** Nothing was done. */
   | { readonly state: 'refused'; readonly refusals: readonly CommitRefusal[] };
 
-export interface CommitRefusal extends Omit<NetlinkRefusal, 'kind'> {
+interface CommitRefusal extends Omit<NetlinkRefusal, 'kind'> {
   /** Its place in the transaction; `undefined` when it is the whole that was refused. */
   readonly operation: number | undefined;
 }
 
 export function transaction(operations: readonly NftOperation[]): NetlinkTransaction {
   return (sequence) => {
-    const writer = new MessageWriter(
-      operations.reduce((sum, operation) => sum + roughBytes(operation), 1024),
-    );
+    const bytes = operations.reduce((sum, operation) => sum + roughBytes(operation), 1024);
+    const exchange = new Exchange(sequence, bytes);
+    const begin = exchange.add(batchMessage(NFNL_MSG_BATCH_BEGIN), 'first');
     const messages = operations.flatMap((operation, index) =>
       requestsOf(operation, index).map((message) => ({ message, index })),
     );
-    const begin = sequence.next();
-    writeMessage(writer, batchBegin(), begin, false);
-    /** By sequence number, which operation a message is part of. */
-    const bySequence = new Map<number, number>();
-    let last = begin;
-    for (const [position, { message, index }] of messages.entries()) {
-      last = sequence.next();
-      bySequence.set(last, index);
+    const added = messages.map(({ message, index }, position) => ({
       // Also when something was refused before it, the last one is acknowledged, or refused itself.
-      writeMessage(writer, message, last, position === messages.length - 1);
-    }
-    writeMessage(writer, batchEnd(), sequence.next(), false);
-    const refusals: CommitRefusal[] = [];
+      number: exchange.add(message, position < messages.length - 1 ? 'between' : 'last'),
+      index,
+    }));
+    exchange.add(batchMessage(NFNL_MSG_BATCH_END), 'between');
     return {
-      bytes: writer.finish(),
-      exchanges: messages.length === 0 ? [] : [{ bytes: writer.length, last, begin }],
-      take: (answers) => {
-        for (const { type, sequence: number, payload } of answers) {
-          const operation = bySequence.get(number);
-          // Others answer a transaction before.
-          if (type !== NLMSG_ERROR || (operation === undefined && number !== begin)) continue;
-          const errno = decodeErrno(payload);
-          if (errno !== 0) refusals.push({ operation, errno, name: errnoName(errno) });
-        }
+      exchange,
+      result: () => {
+        const refusals = [{ number: begin, index: undefined }, ...added].flatMap(({ number, index }) => {
+          const errno = exchange.errnoOf(number);
+          return errno === 0 ? [] : [{ operation: index, errno, name: errnoName(errno) }];
+        });
+        return refusals.length === 0 ? { state: 'done' } : { state: 'refused', refusals };
       },
-      result: () => commitReply(refusals),
     };
   };
 }
 
-/** The message before all others of a transaction. */
-export function batchBegin(generation?: number): NetlinkRequest {
-  return batchMessage(NFNL_MSG_BATCH_BEGIN, generation);
-}
-
-/** The message after all others. */
-export function batchEnd(): NetlinkRequest {
-  return batchMessage(NFNL_MSG_BATCH_END);
-}
-
-function batchMessage(type: number, generation?: number): NetlinkRequest {
-  return {
-    type,
-    flags: 0,
-    payload: (writer) => {
-      writer.raw(BATCH_HEADER);
-      if (generation !== undefined) u32be.write(writer, NFNL_BATCH_GENID, generation);
-    },
-  };
-}
-
-export function commitReply(refusals: readonly CommitRefusal[]): CommitReply {
-  if (refusals.length === 0) return { state: 'done' };
-  const isOutdated = refusals.some(({ operation, errno }) => operation === undefined && errno === ERESTART);
-  return isOutdated ? { state: 'outdated' } : { state: 'refused', refusals };
+function batchMessage(type: number): NetlinkRequest {
+  return { type, flags: 0, payload: (writer) => writer.raw(BATCH_HEADER) };
 }
 
 /** `index` is its place in the transaction. Elements may take several messages. */

@@ -6,7 +6,7 @@ import { connect, createServer } from 'node:net';
 import { type Ip, parseIp } from '../../../src/model/ip.ts';
 import { readServerConnections } from '../../../src/modes/ipvs/counters.ts';
 import type { Change } from '../../../src/netlink/request.ts';
-import { directChannel } from '../../../src/netlink/channel.ts';
+import { directChannel } from '../../netlink/support/directChannel.ts';
 import {
   deleteDestination,
   deleteService,

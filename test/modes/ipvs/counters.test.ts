@@ -27,10 +27,10 @@ test('each real server, by the service port of its virtual server', async () => 
   const desired = desiredStateOf(cluster.planner, { family: 'IPv4', ...SETTINGS });
   let asked = 0;
   const generic = {
-    list: async (): Promise<readonly Message[]> => {
+    list: async <T>(_: unknown, __: string, decode: (payload: Uint8Array) => T | undefined) => {
       const place = asked++;
-      if (place === 3) return [realServer(1)];
-      return place === 19 ? [realServer(2)] : [];
+      const found = place === 3 ? [realServer(1)] : place === 19 ? [realServer(2)] : [];
+      return found.flatMap(({ payload }) => decode(payload) ?? []);
     },
   };
   const readings = await readServerConnections(generic, IPVS, desired.servers(), 'IPv4');

@@ -8,7 +8,7 @@ import { type Namespace, openNamespace, requireNamespaces } from '../../system/s
 const IMPORTS = `
   import { setTimeout as sleep } from 'node:timers/promises';
   import { spawnSync } from 'node:child_process';
-  import { directChannel } from './src/netlink/channel.ts';
+  import { directChannel } from './test/netlink/support/directChannel.ts';
   import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
   import { SyncSocket } from './test/netlink/support/syncSocket.ts';
   import { NetlinkSockets } from './src/netlink/sockets.ts';
@@ -30,7 +30,7 @@ const IMPORTS = `
   const place = { family: 'ip', table: 'junction' };
   const read = (request, decode) => dumpMessages(socket, 'the table', request).map(({ payload }) => decode(payload));
   const elementsOf = async (set) =>
-    (await readElements(channel, [{ ...place, set }]))[0].elements;
+    readElements(channel, { ...place, set });
   const generation = () => decodeGeneration(socket.request(getGeneration()).messages[0].payload).id;
   const numbered = (count, data = 0, from = 0) => {
     const list = new ElementList();

@@ -1,6 +1,6 @@
 /** Every decoder of the library, with a message that it reads. For little-endian machines, which is where tests run. */
 import { decodeAddress, decodeIsLocal, decodeLink } from '../../../src/netlink/rtnetlink.ts';
-import { decodeErrno, decodeMessages, NLMSG_OVERRUN } from '../../../src/netlink/codec.ts';
+import { decodeErrno, decodeMessages } from '../../../src/netlink/codec.ts';
 import { decodeText } from '../../../src/netlink/kinds.ts';
 import {
   decodeAttributes,
@@ -24,7 +24,7 @@ import {
 } from '../../../src/netlink/ipvs.ts';
 import { decodeNfacct } from '../../../src/netlink/nfacct.ts';
 import { decodeGeneration } from '../../../src/netlink/nftables/message.ts';
-import { endsAnswer, ReplyReader } from '../../../src/netlink/request.ts';
+import { Exchange, Sequence } from '../../../src/netlink/request.ts';
 import { unhex } from '../../system/support/bytes.ts';
 import { type Decoder, decoder } from './fuzz.ts';
 
@@ -69,7 +69,6 @@ const DATAGRAM = `24000000 02000000 01000000 00000000 00000000 10000000 10000000
 
 export const DECODERS: readonly Decoder[] = [
   decoder('messages', decodeMessages, DATAGRAM),
-  decoder('the end of an answer', (bytes) => endsAnswer(bytes, 2), DATAGRAM),
   decoder('a reply', readReply, DATAGRAM),
   decoder('attributes', decodeAttributes, ENTRY),
   decoder('an acknowledgement', decodeErrno, 'f0ffffff 10000000 10000000 01000000 00000000', 16),
@@ -163,8 +162,10 @@ export const DECODERS: readonly Decoder[] = [
 ];
 
 function readReply(bytes: Uint8Array): unknown {
-  const reader = new ReplyReader();
-  // The kernel's own word for lost answers is understood, and told as what it is.
-  for (const message of decodeMessages(bytes)) if (message.type !== NLMSG_OVERRUN) reader.take(message);
-  return reader.end;
+  const sequence = new Sequence();
+  sequence.next();
+  const exchange = new Exchange(sequence);
+  const number = exchange.add({ type: 16, flags: 0x300, payload: () => undefined });
+  exchange.take(bytes);
+  return exchange.replyTo(number);
 }

@@ -5,12 +5,11 @@ import type { Family } from '../../../src/model/ip.ts';
 import { AttributeTable, required } from '../../../src/netlink/attributes.ts';
 import {
   type Change,
-  changeJob,
   type ChangeOutcome,
+  type NetlinkReply,
   type NetlinkRequest,
   NOTHING,
 } from '../../../src/netlink/request.ts';
-import { type DumpReply, messagesOf } from '../../../src/netlink/channel.ts';
 import {
   ATTRIBUTE_HEADER_BYTES,
   LITTLE_ENDIAN,
@@ -18,16 +17,15 @@ import {
   type Message,
   NLM_F_DUMP,
 } from '../../../src/netlink/codec.ts';
-import { runToEnd } from '../../../src/time/timeSlice.ts';
 import { decodeFamilyId, genericRequest, GENLMSGHDR_BYTES, getFamily } from '../../../src/netlink/generic.ts';
 import {
   decodeEntries,
   decodeSupport,
-  decodingSet,
   type IpsetEntry,
   type IpsetSupport,
   type IpsetType,
   listRequest,
+  setDecoder,
   typeRequest,
 } from '../../../src/netlink/ipset.ts';
 import {
@@ -54,11 +52,11 @@ import type { SyncSocket } from './syncSocket.ts';
 
 /** Outcomes in the order of the changes. */
 export function applyChanges(socket: SyncSocket, changes: readonly Change[]): readonly ChangeOutcome[] {
-  return socket.perform(changeJob(changes, socket.sequence));
+  return socket.apply(changes);
 }
 
 /** A table may change while it is read; then it is read again. `what`: `the links`. */
-function dump(socket: SyncSocket, what: string, request: NetlinkRequest): DumpReply {
+function dump(socket: SyncSocket, what: string, request: NetlinkRequest): NetlinkReply {
   for (let attempt = 0; attempt < 10; attempt++) {
     const reply = socket.request({ ...request, flags: request.flags | NLM_F_DUMP });
     if (reply.kind === 'refused' || !reply.interrupted) return reply;
@@ -67,7 +65,9 @@ function dump(socket: SyncSocket, what: string, request: NetlinkRequest): DumpRe
 }
 
 export function dumpMessages(socket: SyncSocket, what: string, request: NetlinkRequest): readonly Message[] {
-  return messagesOf(dump(socket, what, request), what);
+  const reply = dump(socket, what, request);
+  if (reply.kind === 'answered') return reply.messages;
+  throw new JunctionError('NETLINK_FAILED', `netlink: cannot read ${what}: ${reply.name}`);
 }
 
 export function listLinks(socket: SyncSocket): readonly Link[] {
@@ -90,13 +90,15 @@ export function listAddresses(socket: SyncSocket, filter: AddressFilter = {}): r
     .filter((address) => linkIndex === undefined || address.linkIndex === linkIndex);
 }
 
-type Ipset = NonNullable<ReturnType<typeof decodingSet> extends Generator<void, infer Set> ? Set : never>;
+type Ipset = ReturnType<ReturnType<typeof setDecoder>>;
 
 /** The messages of one set: the first has the header, and each some of the entries. */
 export function decodeIpset(messages: readonly Pick<Message, 'payload'>[]): Ipset {
-  const set = runToEnd(decodingSet(messages));
-  if (!set) throw malformedMessage('a set without messages');
-  return set;
+  const decode = setDecoder();
+  const parts = messages.map(({ payload }) => decode(payload));
+  const [first] = parts;
+  if (!first) throw malformedMessage('a set without messages');
+  return { ...first, entries: parts.flatMap(({ entries }) => entries) };
 }
 
 export function decodeEntry(type: IpsetType, data: Uint8Array): IpsetEntry {
@@ -191,7 +193,7 @@ export function listServices(
   socket: SyncSocket,
   ipvs: number,
 ): readonly NonNullable<ReturnType<typeof decodeService>>[] {
-  const messages = messagesOf(dump(socket, 'the virtual servers', getServices(ipvs)), 'the virtual servers');
+  const messages = dumpMessages(socket, 'the virtual servers', getServices(ipvs));
   return messages.flatMap(({ payload }) => decodeService(payload) ?? []);
 }
 

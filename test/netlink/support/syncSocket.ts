@@ -1,13 +1,13 @@
 /** Waits in the calling thread: for readers in tests and guests. */
 import {
-  endsAnswer,
-  type Job,
+  type Change,
+  type ChangeOutcome,
+  Exchange,
   type NetlinkReply,
   type NetlinkRequest,
-  requestJob,
   Sequence,
+  outcomeOf,
 } from '../../../src/netlink/request.ts';
-import { decodeMessages } from '../../../src/netlink/codec.ts';
 import { NetlinkSocket } from '../../../src/netlink/socket.ts';
 
 const TIMEOUT_MS = 5000;
@@ -25,23 +25,25 @@ export class SyncSocket {
   }
 
   request(request: NetlinkRequest): NetlinkReply {
-    const [reply] = this.perform(requestJob([request], this.sequence));
-    if (!reply) throw new Error('no reply');
-    return reply;
+    const exchange = new Exchange(this.sequence);
+    const number = exchange.add(request);
+    this.#perform(exchange);
+    return exchange.replyTo(number);
   }
 
-  perform<Result>({ bytes, exchanges, take, result }: Job<Result>): Result {
-    let offset = 0;
-    for (const { bytes: length, last, begin } of exchanges) {
-      this.socket.sendNow(bytes.subarray(offset, offset + length));
-      offset += length;
-      for (let isEnded = false; !isEnded; ) {
-        const datagram = this.#receive();
-        isEnded = endsAnswer(datagram, last, begin);
-        take(decodeMessages(datagram));
-      }
-    }
-    return result();
+  /** Outcomes in the order of the changes. */
+  apply(changes: readonly Change[]): readonly ChangeOutcome[] {
+    return changes.map((change) => {
+      const exchange = new Exchange(this.sequence);
+      const number = exchange.add(change);
+      this.#perform(exchange);
+      return outcomeOf(change, exchange.errnoOf(number));
+    });
+  }
+
+  #perform(exchange: Exchange): void {
+    this.socket.sendNow(exchange.bytes);
+    while (!exchange.take(this.#receive()));
   }
 
   close(): void {

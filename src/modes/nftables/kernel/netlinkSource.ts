@@ -1,16 +1,19 @@
 /** Reads rules by netlink: chains by family, rules by chain, sets by name, elements by key. Never a whole set. */
-import { constants } from 'node:os';
-import { JunctionError } from '../../../errors.ts';
 import type { Family } from '../../../model/ip.ts';
-import { messagesOf, type NetlinkChannel } from '../../../netlink/channel.ts';
-import type { NetlinkReply } from '../../../netlink/request.ts';
+import type { NetlinkChannel } from '../../../netlink/channel.ts';
 import {
   decodeElements,
   getElement,
+  readElements,
   type SetElement,
   type SetPlace,
 } from '../../../netlink/nftables/elements.ts';
-import { decodeGeneration, getGeneration, type TablePlace } from '../../../netlink/nftables/message.ts';
+import {
+  decodeGeneration,
+  getGeneration,
+  type NftFamily,
+  type TablePlace,
+} from '../../../netlink/nftables/message.ts';
 import {
   type ChainPlace,
   decodeChain,
@@ -24,7 +27,6 @@ import {
   getTable,
   getTables,
 } from '../../../netlink/nftables/objects.ts';
-import { isAbsent, readSet } from '../client.ts';
 import { NFT_FAMILY } from '../rules/print.ts';
 import { groupBy } from '../rules/table.ts';
 import type { AskedElement, ListedChain, ListedRule, ListedSet, NftSource, WholeTable } from './source.ts';
@@ -39,74 +41,57 @@ export class NetlinkSource implements NftSource {
   }
 
   async generation(): Promise<number | undefined> {
-    const reply = await this.#channel.request(getGeneration());
-    return first(reply, decodeGeneration)?.id;
+    return (await this.#channel.get(getGeneration(), 'the generation', decodeGeneration))?.id;
   }
 
   async chains(): Promise<readonly ListedChain[]> {
-    const families = [NFT_FAMILY[this.#family], 'inet'] as const;
-    const replies = await this.#channel.dumpAll(
-      families.flatMap((family) => [getTables(family), getChains(family)]),
-    );
-    return families.flatMap((family, index) => {
-      const tables = messagesOf(replies[2 * index], 'the tables').map(({ payload }) => decodeTable(payload));
+    const all: ListedChain[] = [];
+    for (const family of [NFT_FAMILY[this.#family], 'inet'] as const) {
+      const tables = await this.#channel.list(getTables(family), 'the tables', decodeTable);
       const dormant = new Set(tables.flatMap(({ isDormant, name }) => (isDormant ? [name] : [])));
-      return messagesOf(replies[2 * index + 1], 'the chains')
-        .map(({ payload }) => decodeChain(payload))
-        .filter(({ table }) => !dormant.has(table))
-        .map(({ table, name: chain, base, references }) => ({ family, table, chain, base, references }));
-    });
+      for (const { table, name: chain, base, references } of await this.#chains(family))
+        if (!dormant.has(table)) all.push({ family, table, chain, base, references });
+    }
+    return all;
   }
 
-  async rules(place: ChainPlace): Promise<readonly ListedRule[]> {
-    const [reply] = await this.#channel.dumpAll([getRules(place, place.chain)]);
-    if (isAbsent(reply)) return []; // it was deleted meanwhile
-    return messagesOf(reply, `the rules of chain ${place.chain}`).map(({ payload }) => decodeRule(payload));
+  #chains(family: NftFamily): Promise<readonly ReturnType<typeof decodeChain>[]> {
+    return this.#channel.list(getChains(family), 'the chains', decodeChain);
   }
 
-  async set(place: SetPlace): Promise<ListedSet | undefined> {
-    return first(await this.#channel.request(getSet(place)), decodeSet);
+  rules(place: ChainPlace): Promise<readonly ListedRule[]> {
+    return this.#channel.list(getRules(place, place.chain), `the rules of chain ${place.chain}`, decodeRule);
   }
 
-  async element(asked: AskedElement): Promise<SetElement | undefined> {
-    const reply = await this.#channel.request(getElement(asked, asked.key));
-    return first(reply, decodeElements)?.elements[0];
+  set(place: SetPlace): Promise<ListedSet | undefined> {
+    return this.#channel.get(getSet(place), `the set ${place.set}`, decodeSet);
+  }
+
+  /** A kernel before 5.13 has no element that stands for all others. */
+  element(asked: AskedElement): Promise<SetElement | undefined> {
+    return this.#channel.get(
+      getElement(asked, asked.key),
+      `an element of ${asked.set}`,
+      (payload) => decodeElements(payload).elements[0],
+    );
   }
 
   async table(place: TablePlace): Promise<WholeTable | undefined> {
-    const table = first(await this.#channel.request(getTable(place)), decodeTable);
+    const table = await this.#channel.get(getTable(place), `the table ${place.table}`, decodeTable);
     if (!table) return undefined;
-    const [chains, rules, sets] = await this.#channel.dumpAll([
-      getChains(place.family),
-      getRules(place),
-      getSets(place),
-    ]);
-    const decoded = messagesOf(rules, 'the rules').map(({ payload }) => decodeRule(payload));
-    const byChain = groupBy(decoded, ({ chain }) => chain);
+    const chains = await this.#chains(place.family);
+    const rules = await this.#channel.list(getRules(place), 'the rules', decodeRule);
+    const byChain = groupBy(rules, ({ chain }) => chain);
     return {
       isDormant: table.isDormant,
-      chains: messagesOf(chains, 'the chains')
-        .map(({ payload }) => decodeChain(payload))
+      chains: chains
         .filter((chain) => chain.table === place.table)
         .map(({ name, base }) => ({ name, base, rules: byChain.get(name) ?? [] })),
-      sets: messagesOf(sets, 'the sets').map(({ payload }) => decodeSet(payload)),
+      sets: await this.#channel.list(getSets(place), 'the sets', decodeSet),
     };
   }
 
-  async allElements(place: SetPlace): Promise<readonly SetElement[]> {
-    return (await readSet(this.#channel, place)) ?? [];
+  allElements(place: SetPlace): Promise<readonly SetElement[]> {
+    return readElements(this.#channel, place);
   }
-}
-
-/** EINVAL: a kernel before 5.13 has no element that stands for all others. */
-const ABSENT: ReadonlySet<number> = new Set([constants.errno.ENOENT, constants.errno.EINVAL]);
-
-/** `undefined`: there is no such thing. */
-function first<T>(reply: NetlinkReply, decode: (payload: Uint8Array) => T): T | undefined {
-  if (reply.kind === 'answered') {
-    const [message] = reply.messages;
-    return message && decode(message.payload);
-  }
-  if (ABSENT.has(reply.errno)) return undefined;
-  throw new JunctionError('NETLINK_FAILED', `netlink: cannot read the rules: ${reply.name}`);
 }

@@ -37,7 +37,7 @@ describe('in a namespace', () => {
       namespace,
       'nftCases',
       `
-      import { directChannel } from './src/netlink/channel.ts';
+      import { directChannel } from './test/netlink/support/directChannel.ts';
       import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
       import { NetlinkNftClient } from './src/modes/nftables/client.ts';
       import { KERNEL_CASES } from './test/modes/nftables/rules/kernelCases.ts';

@@ -14,7 +14,7 @@ import { PRINT_CASES } from './printCases.ts';
 import { plannedNft } from './served.ts';
 
 const BUILD = `
-  import { directChannel } from './src/netlink/channel.ts';
+  import { directChannel } from './test/netlink/support/directChannel.ts';
   import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
   import { NetlinkNftTables } from './src/modes/nftables/tables.ts';
   import { PRINT_CASES } from './test/modes/nftables/rules/printCases.ts';
