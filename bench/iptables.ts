@@ -1,5 +1,5 @@
 /** iptables mode at several sizes: our own time, and the time of the restores that it leads to. */
-import { IptablesRules } from '../src/modes/iptables/sync.ts';
+import { IptablesSync } from '../src/modes/iptables/sync.ts';
 import type { SyncReport } from '../src/proxy/report.ts';
 import type { LayoutName } from '../src/modes/iptables/rules/fragment.ts';
 import { LAYOUTS } from '../src/modes/iptables/rules/layouts/index.ts';
@@ -134,7 +134,7 @@ function makeProxy(
   client: IptablesClient,
   layout: LayoutName,
 ): { readonly proxy: Proxier; readonly fill: (sizes: Sizes) => void } {
-  const writer = new IptablesRules(LAYOUTS[layout], client, { now: () => performance.now() });
+  const writer = new IptablesSync(LAYOUTS[layout], client, { now: () => performance.now() });
   const proxy = new Proxier({
     family: 'IPv4',
     settings: VIEW,

@@ -109,6 +109,8 @@ export interface ServicePortPlan {
   readonly endpointCount: number;
 }
 
+export type ServicePortPlans = ReadonlyMap<ServicePortId, ServicePortPlan>;
+
 export interface PlanChange {
   readonly id: ServicePortId;
   readonly previous: ServicePortPlan | undefined;
@@ -118,7 +120,7 @@ export interface PlanChange {
 export interface Plan {
   readonly family: Family;
   readonly view: NodeView;
-  readonly servicePorts: ReadonlyMap<ServicePortId, ServicePortPlan>;
+  readonly servicePorts: ServicePortPlans;
   /** Sum of all service ports' endpoints. */
   readonly endpointCount: number;
   /** The service port that answers at an address, or at a node port where `address` is undefined. */

@@ -78,7 +78,7 @@ export class Tampered {
     for (const [table, chains] of iptables.tables)
       for (const [chain, { rules }] of chains)
         for (let index = rules.length; index > 0; index--)
-          if (rules[index - 1]?.matches.some((each) => 'cidr' in each && each.cidr.startsWith(clusterIP)))
+          if (rules[index - 1]?.options.some(({ values }) => values[0]?.startsWith(clusterIP)))
             iptables.change(`*${table}\n-D ${chain} ${index}\nCOMMIT\n`);
   }
 

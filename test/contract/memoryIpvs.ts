@@ -1,7 +1,6 @@
 /** The IPVS mode on sets, virtual servers and the device in memory, and the rules beside them. */
 import { deepEqual } from '../../src/model/equal.ts';
 import type { Family, Ip } from '../../src/model/ip.ts';
-import type { Tables } from '../../src/modes/iptables/rules/parse.ts';
 import { TablesReader } from '../../src/modes/iptables/tablesReader.ts';
 import { IpvsReader } from '../../src/modes/ipvs/inspect.ts';
 import { ipvsLayout } from '../../src/modes/ipvs/rules/rules.ts';
@@ -10,6 +9,7 @@ import type { WalkOutcome, WalkResult } from '../../src/modes/kernelRules.ts';
 import { runSteps } from '../../src/modes/runSteps.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { KernelWriter } from '../../src/proxy/proxier.ts';
+import type { MemoryTables } from '../modes/iptables/rules/tables.ts';
 import { walkedTables } from '../modes/iptables/rules/textWalk.ts';
 import { printSets, printWorld } from '../modes/ipvs/rules/cluster.ts';
 import { FakeIpvsKernel } from '../modes/ipvs/rules/fakeKernel.ts';
@@ -151,7 +151,7 @@ export class IpvsSide extends MemorySide {
 /** In the words of a row. What cannot be said in them is wrong. */
 async function walkedIpvs(
   lookups: IpvsLookups,
-  tables: Tables,
+  tables: MemoryTables,
   { view }: Plan,
   row: Subject,
 ): Promise<string> {

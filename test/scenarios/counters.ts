@@ -1,14 +1,13 @@
 /** Which rules have counted packets meanwhile, compared with the rules on the ways of those packets. */
 import { expect } from 'vitest';
 import type { Family } from '../../src/model/ip.ts';
-import type { Tables } from '../../src/modes/iptables/rules/parse.ts';
-import { printRule } from '../../src/modes/iptables/rules/print.ts';
-import type { Rule } from '../../src/modes/iptables/rules/rule.ts';
+import type { TextRule } from '../../src/modes/iptables/rules/textRule.ts';
+import type { MemoryTables } from '../modes/iptables/rules/tables.ts';
 import type { TraceStep, WalkResult } from '../../src/modes/kernelRules.ts';
 import type { Row } from './packets.ts';
 
 export interface RuleCount {
-  readonly rule: Rule;
+  readonly rule: TextRule;
   readonly packets: number;
 }
 
@@ -22,14 +21,14 @@ export interface Walk {
   readonly isSticky: boolean;
 }
 
-export function countsOf(family: Family, tables: Tables): Counts {
+export function countsOf(family: Family, tables: MemoryTables): Counts {
   const counts = new Map<string, RuleCount>();
   for (const [table, chains] of tables)
     for (const [chain, { rules }] of chains)
       for (const [index, rule] of rules.entries())
         counts.set(keyOf(family, { table, chain, ruleIndex: index }), {
           rule,
-          packets: rule.counters?.packets ?? 0,
+          packets: rule.packets ?? 0,
         });
   return counts;
 }
@@ -62,8 +61,8 @@ export function expectPathsCounted(before: Counts, after: Counts, walks: readonl
   expect(name(silent), 'on the way, and not counted').toEqual([]);
 }
 
-function printed(rule: Rule | undefined): string {
-  return rule ? printRule(rule) : 'no such rule';
+function printed(rule: TextRule | undefined): string {
+  return rule?.text ?? 'no such rule';
 }
 
 function stepsOf(walks: readonly Walk[]): ReadonlySet<string> {
@@ -75,11 +74,9 @@ function stepsOf(walks: readonly Walk[]): ReadonlySet<string> {
 }
 
 /** Of an established connection in filter; in nat, of a client that a list knows by then. */
-function isOfLaterPackets(rule: Rule | undefined, key: string): boolean {
+function isOfLaterPackets(rule: TextRule | undefined, key: string): boolean {
   if (!rule) return false;
-  if (key.includes(' nat ')) return rule.matches.some(({ kind }) => kind === 'recentCheck');
-  const isForNew = rule.matches.some(
-    (match) => match.kind === 'conntrackState' && match.states.includes('NEW'),
-  );
-  return !isForNew && rule.target?.kind !== 'drop' && rule.target?.kind !== 'reject';
+  if (key.includes(' nat ')) return rule.text.includes(' --rcheck ');
+  const isForNew = /--ctstate \S*NEW/.test(rule.text);
+  return !isForNew && rule.target[1] !== 'DROP' && rule.target[1] !== 'REJECT';
 }

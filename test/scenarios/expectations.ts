@@ -1,7 +1,7 @@
 /** What a scenario's rows say, as text, and what `decide` and the rules make of them, as the same text. */
 import { deviationOf, type Mechanism } from '../../src/modes/deviations.ts';
-import type { Tables } from '../../src/modes/iptables/rules/parse.ts';
 import type { PacketPlace, WalkOutcome, WalkResult } from '../../src/modes/kernelRules.ts';
+import type { MemoryTables } from '../modes/iptables/rules/tables.ts';
 import { walkIptables } from '../modes/iptables/rules/textWalk.ts';
 import { decide, type ForwardTarget } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
@@ -46,7 +46,7 @@ function namedTargets(row: Subject, targets: readonly ForwardTarget[]): readonly
 
 const TOLERANCE = 1e-4;
 
-export function walked(tables: Tables, row: Subject): string {
+export function walked(tables: MemoryTables, row: Subject): string {
   const result = walkIptables(tables, row.packet, NODE1, placeOf(row));
   const remembering = result.outcomes.filter(({ learned }) => learned.length > 0);
   if (!remembering.every((outcome) => isRemembered(tables, row, outcome)))
@@ -82,7 +82,7 @@ function target(row: Subject, outcome: WalkOutcome): Target {
 }
 
 /** Whether a client that was sent to an endpoint once is sent there again, and nowhere else. */
-function isRemembered(tables: Tables, row: Subject, first: WalkOutcome): boolean {
+function isRemembered(tables: MemoryTables, row: Subject, first: WalkOutcome): boolean {
   const again = walkIptables(tables, row.packet, NODE1, {
     ...placeOf(row),
     remembers: (list) => first.learned.some(({ name }) => name === list),

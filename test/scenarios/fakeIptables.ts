@@ -1,25 +1,26 @@
 /** The iptables programs, played by the stand-in for the kernel: what they save is what they were told to restore. */
-import type { ParsedChain, Tables } from '../../src/modes/iptables/rules/parse.ts';
-import { parseRule } from '../../src/modes/iptables/rules/parseRule.ts';
-import { printRule, ruleKey } from '../../src/modes/iptables/rules/print.ts';
+import { ruleKey } from '../../src/modes/iptables/rules/words.ts';
 import { asSaved } from '../modes/iptables/rules/asSaved.ts';
+import type { MemoryChain, MemoryTables } from '../modes/iptables/rules/tables.ts';
 import { applyRestore, BUILT_IN_CHAINS, RestoreError } from '../modes/iptables/rules/restore.ts';
 import type { CommandRunner, RunResult } from '../../src/system/processes.ts';
 
 export class FakeIptables {
-  #tables: Tables = new Map();
+  #tables: MemoryTables = new Map();
 
   /** Of ipset: a rule cannot match a set that is not there, and that set cannot go. */
   hasSet: (name: string) => boolean = () => true;
 
-  get tables(): Tables {
+  get tables(): MemoryTables {
     return this.#tables;
   }
 
   usesSet(name: string): boolean {
     return [...this.#tables.values()].some((chains) =>
       [...chains.values()].some(({ rules }) =>
-        rules.some(({ matches }) => matches.some((each) => each.kind === 'set' && each.name === name)),
+        rules.some(({ options }) =>
+          options.some((each) => each.name === '--match-set' && each.values[0] === name),
+        ),
       ),
     );
   }
@@ -51,8 +52,7 @@ export class FakeIptables {
     const text = words.map((word) => (word.includes(' ') ? `"${word}"` : word)).join(' ');
     if (verb !== '-C') return this.#restore(`*${table}\n${`${verb} ${chain} ${text}`.trim()}\nCOMMIT\n`);
     const rules = (this.#tables.get(table) ?? builtIn(table)).get(chain)?.rules ?? [];
-    const key = ruleKey(parseRule(words));
-    if (rules.some((rule) => ruleKey(rule) === key)) return {};
+    if (rules.some((rule) => rule.key === ruleKey(text))) return {};
     return { code: 1, stderr: 'iptables: Bad rule (does a matching rule exist in that chain?).\n' };
   }
 
@@ -95,16 +95,14 @@ function chainAfter(args: readonly string[], option: string): string | undefined
 }
 
 /** Heads first, then rules, with counters before the target. */
-function listChains(chains: ReadonlyMap<string, ParsedChain>): string {
+function listChains(chains: ReadonlyMap<string, MemoryChain>): string {
   const heads = [...chains].map(([name, { policy }]) =>
     policy === undefined ? `-N ${name}` : `-P ${name} ${policy} -c 0 0`,
   );
   const rules = [...chains].flatMap(([name, chain]) =>
-    chain.rules.map(({ counters = { packets: 0, bytes: 0 }, ...rule }) => {
-      const matches = printRule(asSaved({ ...rule, target: undefined }));
-      const target = printRule({ ...rule, matches: [] });
-      const count = `-c ${counters.packets} ${counters.bytes}`;
-      return ['-A', name, matches, count, target].filter((part) => part !== '').join(' ');
+    chain.rules.map(({ text, packets = 0 }) => {
+      const [, matches = '', target = ''] = /^(.*?)((?:^| )-[jg] \S+(?: --.*)?)?$/.exec(asSaved(text)) ?? [];
+      return ['-A', name, matches, `-c ${packets} 0`, target.trim()].filter((part) => part !== '').join(' ');
     }),
   );
   return [...heads, ...rules, ''].join('\n');
@@ -114,20 +112,17 @@ function ended(result: Partial<RunResult>): Promise<RunResult> {
   return Promise.resolve({ code: 0, signal: null, stdout: '', stderr: '', ...result });
 }
 
-function builtIn(table: string): ReadonlyMap<string, ParsedChain> {
+function builtIn(table: string): ReadonlyMap<string, MemoryChain> {
   return new Map((BUILT_IN_CHAINS.get(table) ?? []).map((name) => [name, { policy: 'ACCEPT', rules: [] }]));
 }
 
 /** As `iptables-save -c` prints a table. */
-export function printTable(table: string, chains: ReadonlyMap<string, ParsedChain>): string {
+export function printTable(table: string, chains: ReadonlyMap<string, MemoryChain>): string {
   let heads = '';
   let rules = '';
   for (const [name, chain] of chains) {
     heads += `:${name} ${chain.policy ?? '-'} [0:0]\n`;
-    for (const rule of chain.rules) {
-      const { packets, bytes } = rule.counters ?? { packets: 0, bytes: 0 };
-      rules += `[${packets}:${bytes}] -A ${name} ${printRule(asSaved(rule))}\n`;
-    }
+    for (const { text, packets = 0 } of chain.rules) rules += `[${packets}:0] -A ${name} ${asSaved(text)}\n`;
   }
   return `*${table}\n${heads}${rules}COMMIT\n`;
 }

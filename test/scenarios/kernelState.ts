@@ -5,21 +5,21 @@
 import type { ChainRef, Layout } from '../../src/modes/iptables/rules/fragment.ts';
 import { martianRule } from '../../src/modes/iptables/rules/layouts/common.ts';
 import { CHAINS } from '../../src/modes/iptables/rules/names.ts';
-import { ruleKey } from '../../src/modes/iptables/rules/print.ts';
-import type { ParsedRule, Tables } from '../../src/modes/iptables/rules/parse.ts';
-import type { Rule } from '../../src/modes/iptables/rules/rule.ts';
+import { keyOfRule } from '../../src/modes/iptables/rules/print.ts';
+import type { TextRule } from '../../src/modes/iptables/rules/textRule.ts';
+import type { MemoryTables } from '../modes/iptables/rules/tables.ts';
 
 const TABLES = ['filter', 'nat'];
 /** All their rules drop. */
 const ANY_ORDER: ReadonlySet<string> = new Set(['KUBE-IPVS-OUT-FILTER']);
-const GUARD = printKey(martianRule().rule);
+const GUARD = printKey(keyOfRule(martianRule().rule));
 
 /**
  * `anyOrder` for chains that are not ours alone, the kernel's and kubelet's: a rule that was there before a restart
  * stays where it stands.
  */
 export function describeState(
-  tables: Tables,
+  tables: MemoryTables,
   layout: Layout,
   jumps: 'inOrder' | 'anyOrder' = 'inOrder',
 ): readonly string[] {
@@ -31,7 +31,7 @@ export function describeState(
     const adopted = named(layout.foreignChains);
     for (const [name, { policy, rules }] of [...(tables.get(table) ?? [])].sort(byName)) {
       const ordered = shared.has(name) ? byOwner(rules) : rules;
-      const texts = ordered.map((rule) => `${table} ${name}: ${printKey(rule)}`);
+      const texts = ordered.map((rule) => `${table} ${name}: ${printKey(rule.key)}`);
       const isOurs = policy === undefined && !adopted.has(name) && !ANY_ORDER.has(name);
       lines.push(`${table} ${name} ${policy ?? '-'}`);
       lines.push(...(isOurs || jumps === 'inOrder' ? texts : texts.sort()));
@@ -45,7 +45,7 @@ export function describeState(
  * nothing but a clean-up removes it.
  */
 export function describeStateAfterOthers(
-  tables: Tables,
+  tables: MemoryTables,
   layout: Layout,
   expected: readonly string[],
 ): readonly string[] {
@@ -56,7 +56,7 @@ export function describeStateAfterOthers(
 }
 
 /** Sorted by owner, if what has no owner comes last, as it should. */
-function byOwner(rules: readonly ParsedRule[]): readonly ParsedRule[] {
+function byOwner(rules: readonly TextRule[]): readonly TextRule[] {
   const owned = rules.filter((rule) => ownerOf(rule) !== undefined);
   const tail = rules.slice(owned.length);
   if (tail.some((rule) => ownerOf(rule) !== undefined)) return rules;
@@ -64,15 +64,16 @@ function byOwner(rules: readonly ParsedRule[]): readonly ParsedRule[] {
 }
 
 /** Rules of services name theirs first in the comment; those of nobody have other comments, or none. */
-function ownerOf({ matches }: ParsedRule): string | undefined {
-  const protocol = matches.find((match) => match.kind === 'protocol');
-  const comment = matches.find((match) => match.kind === 'comment');
+function ownerOf({ options }: TextRule): string | undefined {
+  const valueOf = (name: string): string | undefined =>
+    options.find((option) => option.name === name)?.values[0];
+  const [protocol, comment] = [valueOf('-p'), valueOf('--comment')];
   if (protocol === undefined || comment === undefined) return undefined;
-  return `${comment.text.split(' ', 1)[0] ?? ''}/${protocol.protocol}`;
+  return `${comment.split(' ', 1)[0] ?? ''}/${protocol}`;
 }
 
-function printKey(rule: Rule): string {
-  return ruleKey(rule).replaceAll('\n', ' | ');
+function printKey(key: string): string {
+  return key.replaceAll('\n', ' | ');
 }
 
 function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {

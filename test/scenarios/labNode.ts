@@ -1,6 +1,5 @@
 /** Junction on the lab's node1: the real proxy and the real iptables programs, in that node's network. */
 import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
-import { parseSave, type Tables } from '../../src/modes/iptables/rules/parse.ts';
 import type { IptablesClient } from '../../src/modes/iptables/client.ts';
 import type { Variant } from '../../src/modes/iptables/variant.ts';
 import { run } from '../../src/system/processes.ts';
@@ -8,6 +7,7 @@ import { prefixed } from '../../lab/prefixed.ts';
 import type { Host } from '../../lab/host.ts';
 import { FAMILIES, type Family } from '../../src/model/ip.ts';
 import type { Plan } from '../../src/plan/types.ts';
+import { type MemoryTables, parseSave } from '../modes/iptables/rules/tables.ts';
 import type { IptablesReader } from '../../src/modes/iptables/inspect.ts';
 import {
   ALL_TABLES,
@@ -58,11 +58,12 @@ export class LabNode {
   }
 
   /** What is in node1's kernel. */
-  async tables(family: Family): Promise<Tables> {
+  async tables(family: Family): Promise<MemoryTables> {
     const client = this.#client(family);
-    const counters = { counters: true };
-    const saved = [await client.save('filter', counters), await client.save('nat', counters)];
-    return new Map(saved.flatMap((text) => [...parseSave(text)]));
+    const saved: string[] = [];
+    for (const table of ['filter', 'nat'])
+      await client.readTable(table, async (text) => void saved.push(text));
+    return parseSave(saved.join(''));
   }
 
   /** Reads node1's kernel for questions, until rules change. To ask legacy for another table would create it. */

@@ -1,60 +1,64 @@
 /**
- * Chains as iptables prints them, kept as text. KUBE-SERVICES of 30,000 services has as many rules, of which one packet
- * needs three or four: rules are kept by their destination, and only those that may match are parsed.
+ * Reads what iptables prints of a table, while it prints it, and keeps it as text. KUBE-SERVICES of 30,000 services has as many
+ * rules, of which one packet needs three or four: only those that may match are parsed.
  */
 import { type Ip, parseIp } from '../../model/ip.ts';
 import { systemClock } from '../../time/systemClock.ts';
+import { runToEnd } from '../../time/timeSlice.ts';
 import type { IptablesClient } from './client.ts';
+import { addTo } from './rules/edit.ts';
 import { isServiceChain, PREFIXES } from './rules/names.ts';
-import { parseCounters } from './rules/parse.ts';
 import { TextRule } from './rules/textRule.ts';
 
 /** The rule is for one address, and for no other. A negation stands before the option. */
 const DESTINATION = /^(?:(?:! )?-s \S+ )?-d (\S+?)(?:\/32|\/128)? /;
 const ENDPOINT_JUMP = new RegExp(` -j (${PREFIXES.endpoint}\\S+)`);
 
-interface Line {
-  readonly index: number;
-  readonly text: string;
-  readonly packets: number | undefined;
-  rule?: TextRule;
-}
-
 export class Chain {
-  readonly #table: string;
-  readonly #name: string;
+  readonly table: string;
+  readonly name: string;
+  /** Built-in chains only. */
   policy: string | undefined;
   policyPackets: number | undefined;
-  length = 0;
+  /** Its rules were those that are planned, and are not kept. */
+  isAsPlanned = false;
+  readonly #rules: TextRule[] = [];
   /** Those that may match any packet are at ''. */
-  readonly #byDestination = new Map<string, Line[]>();
+  #byDestination: Map<string, TextRule[]> | undefined;
 
   constructor(table: string, name: string) {
-    this.#table = table;
-    this.#name = name;
+    this.table = table;
+    this.name = name;
   }
 
   add(text: string, packets?: number): void {
-    const [, destination = ''] = DESTINATION.exec(text) ?? [];
-    const key = parseIp(destination) ?? '';
-    const line = { index: this.length++, text, packets };
-    const lines = this.#byDestination.get(key);
-    if (lines) lines.push(line);
-    else this.#byDestination.set(key, [line]);
+    this.#rules.push(new TextRule(text, this, this.#rules.length, packets));
+  }
+
+  get rules(): readonly TextRule[] {
+    return this.#rules;
+  }
+
+  dropRules(): void {
+    this.isAsPlanned = true;
+    this.#rules.length = 0;
   }
 
   /** In their order: those that may match a packet to this address. */
   rulesFor(destination: Ip): readonly TextRule[] {
-    const lines = ['', destination].flatMap((key) => this.#byDestination.get(key) ?? []);
-    const place = { table: this.#table, chain: this.#name };
-    return lines
-      .sort((a, b) => a.index - b.index)
-      .map((line) => (line.rule ??= new TextRule(line.text, { ...line, ...place })));
+    const rules = ['', destination].flatMap((key) => this.#index.get(key) ?? []);
+    return rules.sort((a, b) => a.index - b.index);
   }
 
   get endpointChains(): readonly string[] {
-    const lines = this.#byDestination.get('') ?? [];
-    return lines.flatMap(({ text }) => ENDPOINT_JUMP.exec(text)?.[1] ?? []);
+    return (this.#index.get('') ?? []).flatMap(({ text }) => ENDPOINT_JUMP.exec(text)?.[1] ?? []);
+  }
+
+  get #index(): ReadonlyMap<string, readonly TextRule[]> {
+    if (this.#byDestination) return this.#byDestination;
+    const index = (this.#byDestination = new Map<string, TextRule[]>());
+    for (const rule of this.#rules) addTo(index, parseIp(DESTINATION.exec(rule.text)?.[1] ?? '') ?? '', rule);
+    return index;
   }
 }
 
@@ -82,6 +86,13 @@ function withoutCounters(args: string): Counted {
   return { text: args, packets: undefined };
 }
 
+/** Chains that are not wanted, or whose rules need not be kept. */
+interface ReadFilter {
+  readonly isWanted?: (chain: string) => boolean;
+  /** Asked once all of its rules are read. */
+  readonly isAsPlanned?: (chain: Chain) => boolean;
+}
+
 /**
  * Reads what `iptables-save -c` prints of a table (`:FORWARD DROP [12:3456]`, `[12:3456] -A FORWARD -j ACCEPT`) and what
  * `iptables -v -S` prints of a table or of one chain (`-P FORWARD DROP -c 12 3456`, `-A FORWARD -c 12 3456 -j ACCEPT`).
@@ -89,21 +100,28 @@ function withoutCounters(args: string): Counted {
 export class ChainReader {
   readonly chains = new Map<string, Chain>();
   readonly #table: string;
-  readonly #isWanted: (chain: string) => boolean;
+  readonly #filter: ReadFilter;
+  /** Whose rules are being read; in a save they stand together. */
+  #current: Chain | undefined;
   /** A line that has not ended yet. */
   #rest = '';
 
-  constructor(table: string, isWanted: (chain: string) => boolean = () => true) {
+  constructor(table: string, filter: ReadFilter = {}) {
     this.#table = table;
-    this.#isWanted = isWanted;
+    this.#filter = filter;
   }
 
   take(text: string): void {
+    runToEnd(this.takeSliced(text));
+  }
+
+  *takeSliced(text: string): Generator<void> {
     const all = this.#rest + text;
     let start = 0;
     for (let end = all.indexOf('\n'); end >= 0; end = all.indexOf('\n', start)) {
       this.#takeLine(all.slice(start, end));
       start = end + 1;
+      yield;
     }
     this.#rest = all.slice(start);
   }
@@ -111,12 +129,13 @@ export class ChainReader {
   #takeLine(line: string): void {
     const first = line.charAt(0);
     if (first === '[' || line.startsWith('-A ')) this.#takeRule(line);
+    else if (line === 'COMMIT') this.#setCurrent(undefined);
     else if (first === ':' || line.startsWith('-P ') || line.startsWith('-N ')) {
       const [name = '', policy = '-', counters = '', packets] = line.replace(/^:|^-[PN] /, '').split(' ');
       const chain = this.#chain(name);
       if (!chain || policy === '-') return;
       chain.policy = policy;
-      chain.policyPackets = packets === undefined ? parseCounters(counters)?.packets : Number(packets);
+      chain.policyPackets = packets === undefined ? packetsIn(counters) : Number(packets);
     }
   }
 
@@ -124,19 +143,32 @@ export class ChainReader {
     const command = line.indexOf('-A ');
     const end = line.indexOf(' ', command + 3);
     const chain = this.#chain(line.slice(command + 3, end < 0 ? undefined : end));
+    if (chain !== this.#current) this.#setCurrent(chain);
     if (!chain) return;
     const text = end < 0 ? '' : line.slice(end + 1);
-    if (command > 0) return chain.add(text, parseCounters(line.slice(0, command - 1))?.packets);
+    if (command > 0) return chain.add(text, packetsIn(line));
     const counted = withoutCounters(text);
     chain.add(counted.text, counted.packets);
   }
 
+  #setCurrent(chain: Chain | undefined): void {
+    const { isAsPlanned } = this.#filter;
+    if (this.#current && isAsPlanned?.(this.#current)) this.#current.dropRules();
+    this.#current = chain;
+  }
+
   #chain(name: string): Chain | undefined {
-    if (!this.#isWanted(name)) return undefined;
+    if (this.#filter.isWanted?.(name) === false) return undefined;
     let chain = this.chains.get(name);
     if (!chain) this.chains.set(name, (chain = new Chain(this.#table, name)));
     return chain;
   }
+}
+
+/** `[12:345]` */
+function packetsIn(text: string): number | undefined {
+  const packets = /^\[(\d+):\d+\]/.exec(text)?.[1];
+  return packets === undefined ? undefined : Number(packets);
 }
 
 export type ReadingClient = Pick<IptablesClient, 'family' | 'variant' | 'listRules' | 'readTable'>;
@@ -205,7 +237,7 @@ export class KernelChains implements ChainSource {
     const listed = await this.#list(table, name);
     const chain = listed instanceof Map ? listed.get(name) : listed;
     this.#large.delete(key);
-    if (chain instanceof Chain && chain.length > LARGE_CHAIN && generation >= 0)
+    if (chain instanceof Chain && chain.rules.length > LARGE_CHAIN && generation >= 0)
       this.#large.set(key, { chain, generation, until: systemClock.now() + LARGE_CHAIN_MS });
     return chain;
   }
@@ -222,7 +254,9 @@ export class KernelChains implements ChainSource {
   }
 
   async #readTable(table: string, names: ReadonlySet<string>): Promise<Chains> {
-    const reader = new ChainReader(table, (chain) => names.has(chain) || !isServiceChain(chain));
+    const reader = new ChainReader(table, {
+      isWanted: (chain) => names.has(chain) || !isServiceChain(chain),
+    });
     await this.#client.readTable(table, async (text) => reader.take(text));
     return reader.chains;
   }

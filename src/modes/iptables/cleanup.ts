@@ -1,9 +1,11 @@
 /** Takes our chains and rules out of iptables, whichever variants of it hold some. */
 import { type CleanupPlan, type CleanupScope, ownChains, planCleanup } from './rules/cleanup.ts';
 import { piece, type Step } from './rules/edit.ts';
-import { type ParsedChain, parseSave, ruleArgs, type Tables } from './rules/parse.ts';
+import { ruleArgs } from './rules/print.ts';
 import { type Table, TABLE_NAMES } from './rules/rule.ts';
-import { isRefusal, Sender } from './rules/sender.ts';
+import type { ReadChain, Tables } from './rules/textRule.ts';
+import { ChainReader } from './chains.ts';
+import { Committer, isRefusal } from './rules/commit.ts';
 import { ReportBuilder } from '../../proxy/report.ts';
 import { isJunctionError } from '../../errors.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
@@ -76,24 +78,25 @@ async function remove(client: IptablesClient, step: Step): Promise<readonly stri
     }
   const deletes = pieces.flatMap((each) => each.deletes);
   const empty = [...pieces.flatMap(({ writes }) => writes.map(({ name }) => name)), ...deletes];
-  const sender = new Sender(client, new ReportBuilder());
-  await sender.trySend({
+  const committer = new Committer(client, new ReportBuilder());
+  await committer.tryCommit({
     table,
     pieces: empty.map((name) => piece(undefined, { writes: [{ name, rules: [] }] })),
   });
   const deletions = deletes.map((name) => piece(undefined, { deletes: [name] }));
-  for (const kept of await sender.trySend({ table, pieces: deletions }))
+  for (const kept of await committer.tryCommit({ table, pieces: deletions }))
     failures.push(`chain ${kept.deletes.join()} in ${table}: rules jump to it`);
   return failures;
 }
 
 async function readState(client: IptablesClient): Promise<Tables> {
-  const state = new Map<string, ReadonlyMap<string, ParsedChain>>();
+  const state = new Map<string, ReadonlyMap<string, ReadChain>>();
   for (const table of TABLE_NAMES) {
     try {
-      const text = await client.save(table, { counters: false });
-      const chains = isIncompatible(text) ? await readJumps(client, table) : parseSave(text).get(table);
-      if (chains) state.set(table, chains);
+      const text = await client.save(table);
+      const reader = new ChainReader(table);
+      reader.take(text);
+      state.set(table, isIncompatible(text) ? await readJumps(client, table) : reader.chains);
     } catch (error) {
       if (!isMissingTable(error)) throw error;
     }
@@ -102,8 +105,8 @@ async function readState(client: IptablesClient): Promise<Tables> {
 }
 
 /** Of a table that iptables cannot print: its chains, and the rules of those that are not ours. */
-async function readJumps(client: IptablesClient, table: Table): Promise<ReadonlyMap<string, ParsedChain>> {
-  const chains = new Map<string, ParsedChain>();
+async function readJumps(client: IptablesClient, table: Table): Promise<ReadonlyMap<string, ReadChain>> {
+  const chains = new Map<string, ReadChain>();
   const names = await client.chainNames(table);
   const own = ownChains(new Map([[table, names]]), table);
   for (const name of names)

@@ -13,7 +13,6 @@ import {
   isUnanswered,
   type ProcessObserver,
   run,
-  type RunOptions,
   type RunResult,
 } from '../../system/processes.ts';
 import { systemClock } from '../../time/systemClock.ts';
@@ -29,11 +28,10 @@ import {
   printEnd,
   restoreFailure,
 } from './outcome.ts';
-import type { TableClient } from './rules/client.ts';
 import { CHAINS_PER_RESTORE, printStep, type Step } from './rules/edit.ts';
-import { type ParsedRule, parseSave, savedRuleExists } from './rules/parse.ts';
+import { TextRule } from './rules/textRule.ts';
+import { keyOf, parseWords } from './rules/words.ts';
 import type { Table } from './rules/rule.ts';
-import { TIMEOUT_MS, TimeLimit } from './timeLimit.ts';
 import {
   chooseVariant,
   featuresOf,
@@ -45,6 +43,10 @@ import {
   type Variant,
   type VariantChoice,
 } from './variant.ts';
+
+const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS_PER_MEGABYTE = 15_000;
+const LAST_TIMEOUT_MS = 5 * 60_000;
 
 export interface ClientOptions {
   readonly family: Family;
@@ -62,16 +64,10 @@ export interface ClientOptions {
   readonly programs?: ProcessObserver | undefined;
   /** How long a command with little input may take; twice as long after each that took longer. */
   readonly timeoutMs?: number | undefined;
-  /** Notified of every command that ended. */
-  readonly onCommand?: ((command: { readonly argv: Argv; readonly code: number | null }) => void) | undefined;
 }
 
 /** Takes text while a program prints it. */
 export type TakeText = (text: string) => Promise<void>;
-
-interface SaveOptions {
-  readonly counters?: boolean;
-}
 
 interface RestoreOptions {
   /** Empties the whole table first, foreign rules and all. */
@@ -99,7 +95,7 @@ type Meanings<T> = Readonly<Partial<Record<Outcome, T>>>;
 /** Of a command that changes what may not be there: returns whether it was. */
 const IF_THERE: Meanings<boolean> = { done: true, notFound: false };
 
-export class IptablesClient implements TableClient {
+export class IptablesClient {
   readonly family: Family;
   /** `1.8.9` */
   readonly version: string;
@@ -112,7 +108,8 @@ export class IptablesClient implements TableClient {
   readonly #options: ClientOptions;
   readonly #runner: CommandRunner;
   #last: Promise<unknown> = Promise.resolve();
-  readonly #timeLimit: TimeLimit;
+  /** In a row. */
+  #timeouts = 0;
 
   private constructor(
     options: ClientOptions,
@@ -128,7 +125,6 @@ export class IptablesClient implements TableClient {
     this.programs = chosen.programs;
     this.#options = options;
     this.#runner = options.runner ?? run;
-    this.#timeLimit = new TimeLimit(this.#runner, options.timeoutMs);
   }
 
   static async open(options: ClientOptions): Promise<IptablesClient> {
@@ -208,9 +204,9 @@ export class IptablesClient implements TableClient {
     });
   }
 
-  save(table: Table, options: SaveOptions = {}): Promise<string> {
+  save(table: Table, counters = false): Promise<string> {
     return this.#queued(async () => {
-      const command = await this.#save(table, options);
+      const command = await this.#run(this.#saveArgv(table, counters));
       return this.#meaning(command, { done: command.result.stdout });
     });
   }
@@ -224,16 +220,16 @@ export class IptablesClient implements TableClient {
   }
 
   /** `undefined` where there is none. Of a chain that iptables cannot print only jumps are returned, and are opaque. */
-  readChain(table: Table, chain: string): Promise<readonly ParsedRule[] | undefined> {
+  readChain(table: Table, chain: string): Promise<readonly TextRule[] | undefined> {
     return this.#queued(async () => {
       const command = await this.#rule('-S', table, chain);
-      if (command.outcome === 'incompatible')
-        return this.#nft.hasChain(table, chain) ? this.#nft.jumps(table, chain).map(opaqueJump) : undefined;
-      if (command.outcome === 'no' || command.outcome === 'notFound') return undefined;
-      const printed = this.#meaning(command, { done: command.result.stdout });
-      const rules = printed.split('\n').filter((line) => line.startsWith('-A '));
-      const text = [`*${table}`, `:${chain} - [0:0]`, ...rules, 'COMMIT', ''].join('\n');
-      return parseSave(text).get(table)?.get(chain)?.rules;
+      const place = { table, name: chain };
+      if (command.outcome === 'incompatible' && this.#nft.hasChain(table, chain))
+        return this.#nft
+          .jumps(table, chain)
+          .map((next) => new TextRule(`-j ${next}`, place, 0, undefined, true));
+      if (['incompatible', 'no', 'notFound'].includes(command.outcome)) return undefined;
+      return appendedRules(this.#meaning(command, { done: command.result.stdout }), place);
     });
   }
 
@@ -242,14 +238,13 @@ export class IptablesClient implements TableClient {
   async listRules(table: string, chain: string | undefined, take: TakeText): Promise<string | undefined> {
     const command = await this.#read(this.#ruleArgv('-S', table, chain, ['-v']), take);
     if (['incompatible', 'no', 'notFound'].includes(command.outcome)) return outputOf(command.result);
-    await takeKept(this.#meaning(command, { done: command.result.stdout }), take);
+    this.#meaning(command, { done: true });
     return undefined;
   }
 
   /** What a save prints of a table, with counters, while it prints it. */
   async readTable(table: string, take: TakeText): Promise<void> {
-    const command = await this.#read(this.#saveArgv(table, { counters: true }), take);
-    await takeKept(this.#meaning(command, { done: command.result.stdout }), take);
+    this.#meaning(await this.#read(this.#saveArgv(table, true), take), { done: true });
   }
 
   get chainsPerRestore(): number {
@@ -275,7 +270,7 @@ export class IptablesClient implements TableClient {
       ];
       const locks = restoreWait ? undefined : await takeXtablesLocks(this.#lockOptions());
       try {
-        const command = await this.#run(argv, { stdin: input });
+        const command = await this.#run(argv, input);
         if (command.outcome !== 'done') throw this.#restoreFailure(command, input);
       } finally {
         locks?.release();
@@ -319,21 +314,19 @@ export class IptablesClient implements TableClient {
   /** Looks for a rule: `done` when it is there. */
   async #find(table: Table, chain: string, args: readonly string[]): Promise<Command> {
     if (this.features.check) return await this.#rule('-C', table, chain, args);
-    const saved = await this.#save(table, {});
-    if (saved.outcome !== 'done' || savedRuleExists(saved.result.stdout, chain, args)) return saved;
-    return { ...saved, outcome: 'no' };
+    const saved = await this.#run(this.#saveArgv(table));
+    const wanted = parseWords(args);
+    const rules = appendedRules(saved.result.stdout, { table, name: chain });
+    const isHere = wanted && rules.some(({ key }) => key === keyOf(wanted));
+    return saved.outcome !== 'done' || isHere ? saved : { ...saved, outcome: 'no' };
   }
 
-  #save(table: string, options: SaveOptions, onStdout?: TakeText): Promise<Command> {
-    return this.#run(this.#saveArgv(table, options), { onStdout });
-  }
-
-  #saveArgv(table: string, { counters }: SaveOptions): Argv {
+  #saveArgv(table: string, counters = false): Argv {
     return [this.programs.save, '-t', table, ...(counters ? ['-c'] : [])];
   }
 
   #rule(operation: string, table: string, chain: string, args: readonly string[] = []): Promise<Command> {
-    return this.#run(this.#ruleArgv(operation, table, chain, args), {});
+    return this.#run(this.#ruleArgv(operation, table, chain, args));
   }
 
   #ruleArgv(operation: string, table: string, chain: string | undefined, args: readonly string[]): Argv {
@@ -345,18 +338,30 @@ export class IptablesClient implements TableClient {
     const { lockPath, timeoutMs = TIMEOUT_MS } = this.#options;
     const env = lockPath ? { XTABLES_LOCKFILE: lockPath } : undefined;
     const result = await this.#runner(argv, { onStdout, timeoutMs, env });
+    // A runner that cannot pass output on has kept it.
+    if (result.code === 0 && result.stdout !== '') await onStdout(result.stdout);
     return { argv, result, outcome: outcomeOf(result, this.variant) };
   }
 
-  async #run(argv: Argv, options: Pick<RunOptions, 'stdin' | 'onStdout'>): Promise<Command> {
-    const { lockPath, onCommand, programs } = this.#options;
-    const result = await this.#timeLimit.run(argv, {
-      ...options,
-      observer: programs,
-      env: lockPath ? { XTABLES_LOCKFILE: lockPath } : undefined,
-    });
-    onCommand?.({ argv, code: result.code });
-    return { argv, result, outcome: outcomeOf(result, this.variant) };
+  async #run(argv: Argv, stdin?: string): Promise<Command> {
+    const { lockPath, programs: observer } = this.#options;
+    const env = lockPath ? { XTABLES_LOCKFILE: lockPath } : undefined;
+    const timeoutMs = this.#timeLimit(stdin?.length ?? 0);
+    try {
+      const result = await this.#runner(argv, { stdin, observer, env, timeoutMs });
+      this.#timeouts = 0;
+      return { argv, result, outcome: outcomeOf(result, this.variant) };
+    } catch (error) {
+      if (isJunctionError(error, 'PROGRAM_TIMED_OUT')) this.#timeouts++;
+      throw error;
+    }
+  }
+
+  /** A machine that is merely slow gets twice the time after each failure. kube-proxy waits for ever, so that one hang ends all syncs. */
+  #timeLimit(inputLength: number): number {
+    const { timeoutMs = TIMEOUT_MS } = this.#options;
+    const once = timeoutMs + (inputLength / (1 << 20)) * TIMEOUT_MS_PER_MEGABYTE;
+    return Math.round(Math.min(once * 2 ** this.#timeouts, Math.max(once, LAST_TIMEOUT_MS)));
   }
 
   #failure({ argv, result, outcome }: Command): JunctionError {
@@ -383,11 +388,12 @@ export class IptablesClient implements TableClient {
   }
 }
 
-function opaqueJump(chain: string): ParsedRule {
-  return { matches: [], target: { kind: 'jump', chain }, isOpaque: true };
-}
-
-/** A runner that cannot pass output on has kept it. */
-async function takeKept(kept: string, take: TakeText): Promise<void> {
-  if (kept !== '') await take(kept);
+/** Of one chain, from what `-S` or a save prints. */
+function appendedRules(
+  text: string,
+  chain: { readonly table: string; readonly name: string },
+): readonly TextRule[] {
+  const prefix = `-A ${chain.name} `;
+  const lines = text.split('\n').filter((line) => `${line} `.startsWith(prefix));
+  return lines.map((line, index) => new TextRule(line.slice(prefix.length), chain, index));
 }

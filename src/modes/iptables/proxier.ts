@@ -1,5 +1,5 @@
 /** One address family of the iptables mode: its rules, and what they depend on besides the plan. */
-import { IptablesRules } from './sync.ts';
+import { IptablesSync } from './sync.ts';
 import { type Layout, nodePortIpsOf, type StaticOptions } from './rules/fragment.ts';
 import { NFACCT } from './rules/names.ts';
 import type { Ip } from '../../model/ip.ts';
@@ -34,13 +34,13 @@ const WRITES_PER_SYNC = 2000;
 
 export class IptablesProxier {
   readonly writesPerSync: number | undefined;
-  readonly rules: IptablesRules;
+  readonly rules: IptablesSync;
   readonly addresses: () => readonly Ip[];
   readonly settings: MachineSettings;
 
   constructor(options: IptablesProxierOptions) {
     const { client, layout, now = () => systemClock.now() } = options;
-    this.rules = new IptablesRules(layout, client, { now });
+    this.rules = new IptablesSync(layout, client, { now });
     this.writesPerSync = client.variant === 'legacy' ? undefined : WRITES_PER_SYNC;
     this.addresses = options.addresses ?? (() => localIps(client.family));
     this.settings = {

@@ -1,28 +1,19 @@
 /**
- * The rules of iptables, kept equal to the plan: what changed is compiled before and after, and the difference sent. In doubt
- * the chains are written whole. The kernel is asked for names of chains and for jumps in base chains, and for no other rule.
+ * The rules of iptables, kept equal to the plan: what changed is compiled before and after, and the difference committed. At a
+ * start, after a failure or a refusal, and on request the chains are written whole. The kernel is asked for names of chains and
+ * for jumps in base chains, and for no other rule.
  */
 import { deepEqual } from '../../model/equal.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
-import type { Plan, ServicePortPlan } from '../../plan/types.ts';
-import { type Changes, Reconciler, type Resync, type ServicePortPlans } from '../../proxy/reconciler.ts';
-import type { ReportBuilder, SyncReport } from '../../proxy/report.ts';
+import type { Plan, ServicePortPlan, ServicePortPlans } from '../../plan/types.ts';
+import { ReportBuilder, type SyncAttempt, type SyncReport } from '../../proxy/report.ts';
 import { forEachSliced, runSliced } from '../../time/timeSlice.ts';
-import type { TableClient } from './rules/client.ts';
+import { Committer, isRefusal, type TableClient } from './rules/commit.ts';
 import { Drift, type ForeignTouch } from './rules/drift.ts';
-import {
-  Difference,
-  nameChains,
-  type Piece,
-  piece,
-  type SharedChainWrite,
-  type Step,
-  wholeChains,
-} from './rules/edit.ts';
+import { Difference, nameChains, type Piece, piece, type Step } from './rules/edit.ts';
 import { ensureForeignRules } from './rules/foreignRules.ts';
 import {
   addFragment,
-  type ChainRef,
   compileAll,
   type CompileOptions,
   compileOptionsOf,
@@ -36,8 +27,16 @@ import {
 import { type ChainNames, hasServiceChains, isServiceChain } from './rules/names.ts';
 import { Rewrite, type Scope } from './rules/rewrite.ts';
 import { TABLES } from './rules/rule.ts';
-import { isRefusal, Sender } from './rules/sender.ts';
-import { StaleChains } from './rules/staleChains.ts';
+
+/** One sync. */
+interface Round {
+  readonly plan: Plan;
+  readonly options: CompileOptions;
+  /** Service ports that may differ from what was last written. */
+  readonly ids: readonly ServicePortId[];
+  readonly report: ReportBuilder;
+  readonly committer: Committer;
+}
 
 /** As kube-proxy: everything is written again, whatever is there. Changes of legacy tables are not notified. */
 const REWRITE_INTERVAL_MS = 3_600_000;
@@ -47,32 +46,48 @@ const REWRITE_PAUSE_MS = 2500;
 const SHARED: Scope = { has: (_, chain) => !isServiceChain(chain) };
 const noRules = (): RuleCounts => ({ filter: 0, nat: 0, mangle: 0 });
 
-export class IptablesRules extends Reconciler<CompileOptions> {
+export class IptablesSync {
   readonly #layout: Layout;
   readonly #client: TableClient;
   readonly #now: () => number;
-  protected override readonly appliesBesideRefused = true;
+  /** As they were last written. */
+  #applied = new Map<ServicePortId, ServicePortPlan>();
+  /** Those of the last sync that succeeded. */
+  #options: CompileOptions | undefined;
+  #needsRewrite = true;
+  /** Apart from `#needsRewrite`, so that a request during a sync is not lost at its end. */
+  #isRewriteRequested = false;
+  /** By the kernel; what they had before stays. */
+  #refused: ReadonlyMap<ServicePortId, Error> = new Map();
+  #attempt: SyncAttempt = 'full';
   #drift: Drift | undefined;
   #owned = noRules();
-  readonly #stale = new StaleChains();
   #beforeSwitch: (() => Promise<void>) | undefined;
   #rewrittenAt: number;
-  /** Service ports that the rewrite under way has still to write. */
+  /** Service ports that the hourly rewrite has still to write. */
   #rewriting: ServicePortId[] | undefined;
 
   constructor(layout: Layout, client: TableClient, options: { readonly now: () => number }) {
-    super();
     this.#layout = layout;
     this.#client = client;
     this.#now = options.now;
     this.#rewrittenAt = this.#now();
   }
 
+  /** Of the last sync, also if it failed. */
+  get attempt(): SyncAttempt {
+    return this.#attempt;
+  }
+
+  /** The next sync writes everything. */
+  requestFull(): void {
+    this.#isRewriteRequested = true;
+  }
+
   /** What another program changed; the next sync repairs it. Returns what of it concerns us, for people. */
   noteForeign(touches: readonly ForeignTouch[]): readonly string[] {
-    const { options } = this;
-    if (!options) return []; // nothing is written yet
-    const drift = this.#drift ?? new Drift(this.#layout, options);
+    if (!this.#options) return []; // nothing is written yet
+    const drift = this.#drift ?? new Drift(this.#layout, this.#options);
     const objects = drift.note(touches);
     if (objects.length > 0) this.#drift = drift;
     return objects;
@@ -86,112 +101,106 @@ export class IptablesRules extends Reconciler<CompileOptions> {
     beforeSwitch?: () => Promise<void>,
   ): Promise<SyncReport> {
     this.#beforeSwitch = beforeSwitch;
-    const report = await this.reconcile(plan, dirty, compileOptionsOf(plan, settings));
-    const waits = [this.#stale.remainingMs(this.#now()), this.#rewriting && REWRITE_PAUSE_MS].filter(
-      (wait) => wait !== undefined,
-    );
-    return { ...report, retryAfterMs: waits.length > 0 ? Math.min(...waits) : undefined };
+    const options = compileOptionsOf(plan, settings);
+    const report = new ReportBuilder();
+    const committer = new Committer(this.#client, report);
+    const round: Round = { plan, options, ids: [...dirty], report, committer };
+    const isKnown = !this.#needsRewrite && this.#isCompatible(options);
+    const isSettled = isKnown && this.#refused.size === 0;
+    const canApply = isKnown && !this.#isRewriteRequested && !round.ids.some((id) => this.#refused.has(id));
+    this.#attempt = canApply ? 'partial' : 'full';
+    this.#needsRewrite = true; // until all of it is in the kernel
+    if (canApply && (await this.#apply(round))) {
+      update(this.#applied, round);
+      this.#refused = new Map([...this.#refused, ...report.refused]);
+      for (const [id, error] of this.#refused) report.refused.set(id, error);
+    } else {
+      if (canApply) report.count('partial.failures');
+      this.#attempt = 'full';
+      await this.#rewriteAll(round, isSettled);
+      this.#applied = new Map(plan.servicePorts);
+      this.#refused = report.refused;
+    }
+    this.#options = options;
+    this.#needsRewrite = false;
+    for (const table of TABLES) report.counts[`owned.${table}`] = this.#owned[table];
+    if (this.#rewriting) report.retryAfter(REWRITE_PAUSE_MS);
+    return report.end(this.#attempt);
   }
 
   /** Nothing but the rules at the end of one chain depends on the node's addresses. */
-  protected override isCompatible(before: CompileOptions, now: CompileOptions): boolean {
-    const { nodePortIps: _, ...rest } = now;
-    const { nodePortIps: __, ...restBefore } = before;
-    return deepEqual(rest, restBefore);
+  #isCompatible(now: CompileOptions): boolean {
+    return (
+      this.#options !== undefined &&
+      deepEqual({ ...now, nodePortIps: 'all' }, { ...this.#options, nodePortIps: 'all' })
+    );
   }
 
-  protected async apply(changes: Changes<CompileOptions>): Promise<boolean> {
-    const sender = new Sender(this.#client, changes.report);
+  /** Writes the difference. False: everything has to be written. */
+  async #apply(round: Round): Promise<boolean> {
     try {
-      await this.#repair(changes, sender);
-      await this.#send(changes, sender);
-      await this.#deleteStale(sender);
-      await this.#rewriteSome(changes, sender);
+      await this.#repair(round);
+      await this.#commitChanges(round);
+      await this.#rewriteSome(round);
+      return true;
     } catch (error) {
       if (!isRefusal(error)) throw error;
       // Another program has changed our chains, or the kernel refuses a rule: write everything, find out whose.
       return false;
     }
-    this.#countOwned(changes.report);
-    return true;
   }
 
-  async #send(changes: Changes<CompileOptions>, sender: Sender): Promise<void> {
+  /** Makes what another program touched what it was when we last wrote. */
+  async #repair({ options, report, committer }: Round): Promise<void> {
+    let scope = this.#drift;
+    this.#drift = undefined;
+    const isTailOld = !deepEqual(options.nodePortIps, this.#options?.nodePortIps);
+    if (isTailOld) {
+      scope ??= new Drift(this.#layout, options);
+      scope.add(TAIL_CHAIN);
+    }
+    if (!scope) return;
+    const repaired = await this.#rewrite(this.#applied, options, committer, scope);
+    if (isTailOld) repaired.delete(`chain ${TAIL_CHAIN.table} ${TAIL_CHAIN.chain}`);
+    for (const name of repaired) report.repaired.add(name);
+  }
+
+  async #commitChanges(round: Round): Promise<void> {
     const difference = new Difference();
     const owned = { ...this.#owned };
-    await this.#runSliced(this.#compare(changes, difference, owned));
-    const whole = await this.#whole(difference.thinned(this.#layout.sharedChains), changes);
-    const steps = difference.steps(this.#client.chainsPerRestore, whole);
-    for (const step of steps) await sender.sendWhole(step);
+    this.#client.timeSlice.begin();
+    await runSliced(this.#compare(round, difference, owned), this.#client.timeSlice);
+    if (difference.removesMany) {
+      const scope: Scope = { has: (_, chain) => !isServiceChain(chain) || difference.writes(chain) };
+      await this.#rewrite(this.#written(round), round.options, round.committer, scope);
+      return;
+    }
+    for (const step of difference.steps(this.#client.chainsPerRestore)) await round.committer.commit(step);
     this.#owned = owned;
   }
 
   /** One service port may have 5,000 endpoints: each of these takes some tens of milliseconds then. */
-  *#compare(
-    { plan, ids, options, applied }: Changes<CompileOptions>,
-    difference: Difference,
-    owned: RuleCounts,
-  ): Generator<void> {
-    for (const id of ids) {
-      const before = this.#compile(applied.get(id), options);
+  *#compare({ plan, ids, options }: Round, difference: Difference, owned: RuleCounts): Generator<void> {
+    for (const owner of ids) {
+      const before = this.#compile(this.#applied.get(owner), options);
       yield;
-      const after = this.#compile(plan.servicePorts.get(id), options);
+      const after = this.#compile(plan.servicePorts.get(owner), options);
       yield;
-      this.#stale.take(after.chains);
-      difference.add({ owner: id, before, after });
+      difference.add({ owner, before, after });
       addFragment(owned, before, -1);
       addFragment(owned, after, 1);
       yield;
     }
   }
 
-  /** These shared chains with the rules of everybody, as they are to be once these service ports are written. */
-  async #whole(
-    chains: readonly ChainRef[],
-    changes: Changes<CompileOptions>,
-  ): Promise<readonly SharedChainWrite[]> {
-    const { options } = changes;
-    if (chains.length === 0) return [];
-    const fragments = compileAll(this.#layout, written(changes), options);
-    return this.#runSliced(wholeChains(chains, fragments, this.#layout.base(options).tail));
-  }
-
-  #countOwned(report: ReportBuilder): void {
-    for (const table of TABLES) report.counts[`owned.${table}`] = this.#owned[table];
-  }
-
-  /** Makes what another program touched what it was when we last wrote. */
-  async #repair({ options, report, applied }: Changes<CompileOptions>, sender: Sender): Promise<void> {
-    let scope = this.#drift;
-    this.#drift = undefined;
-    const isTailOld = !deepEqual(options.nodePortIps, this.options?.nodePortIps);
-    if (isTailOld) {
-      scope ??= new Drift(this.#layout, options);
-      scope.add(TAIL_CHAIN);
-    }
-    if (!scope) return;
-    const repaired = await this.#rewrite(applied, options, sender, scope);
-    if (isTailOld) repaired.delete(`chain ${TAIL_CHAIN.table} ${TAIL_CHAIN.chain}`);
-    for (const name of repaired) report.repaired.add(name);
-  }
-
-  /** Those that an earlier sync could not delete, when they are due. */
-  async #deleteStale(sender: Sender): Promise<void> {
-    const stale = this.#stale;
-    if (!stale.isDue(this.#now())) return;
-    for (const step of stale.takeSteps(this.#client.chainsPerRestore))
-      stale.add(step.table, await sender.trySend(step));
-    stale.tried(this.#now());
-  }
-
   /** Once an hour everything is written again, a piece at a time: chains of services, and last the chains that lead to them. */
-  async #rewriteSome(changes: Changes<CompileOptions>, sender: Sender): Promise<void> {
+  async #rewriteSome(round: Round): Promise<void> {
     if (!this.#rewriting) {
-      if (this.#now() - this.#rewrittenAt < REWRITE_INTERVAL_MS || this.isRefused) return;
-      this.#rewriting = [...changes.applied.keys()];
+      if (this.#now() - this.#rewrittenAt < REWRITE_INTERVAL_MS || this.#refused.size > 0) return;
+      this.#rewriting = [...this.#applied.keys()];
     }
-    const { options } = changes;
-    const ports = written(changes);
+    const { options, committer } = round;
+    const ports = this.#written(round);
     const pieces: Piece[] = [];
     while (pieces.length < this.#client.chainsPerRestore) {
       const id = this.#rewriting.pop();
@@ -199,20 +208,21 @@ export class IptablesRules extends Reconciler<CompileOptions> {
       for (const { name, rules } of this.#compile(ports.get(id), options).chains)
         pieces.push(piece(id, { writes: [{ name, rules }] }));
     }
-    if (pieces.length > 0) return sender.sendWhole({ table: 'nat', pieces });
+    if (pieces.length > 0) return committer.commit({ table: 'nat', pieces });
     this.#rewriting = undefined;
     this.#rewrittenAt = this.#now();
-    await this.#rewrite(ports, options, sender, SHARED);
+    await this.#rewrite(ports, options, committer, SHARED);
   }
 
-  protected async resync({ plan, options, unwritten, report }: Resync<CompileOptions>): Promise<void> {
-    const sender = new Sender(this.#client, report);
+  /** `isSettled`: all that was written is in the kernel, so what is missing there is another program's doing. */
+  async #rewriteAll({ plan, options, report, committer }: Round, isSettled: boolean): Promise<void> {
+    this.#isRewriteRequested = false;
     this.#drift = undefined;
     this.#rewriting = undefined;
-    const repaired = await this.#rewrite(plan.servicePorts, options, sender);
-    if (unwritten) for (const name of repaired) report.repaired.add(name);
+    report.refused.clear();
+    const repaired = await this.#rewrite(plan.servicePorts, options, committer);
+    if (isSettled) for (const name of repaired) report.repaired.add(name);
     this.#rewrittenAt = this.#now();
-    this.#countOwned(report);
   }
 
   /**
@@ -222,7 +232,7 @@ export class IptablesRules extends Reconciler<CompileOptions> {
   async #rewrite(
     servicePorts: ServicePortPlans,
     options: CompileOptions,
-    sender: Sender,
+    committer: Committer,
     scope?: Scope,
   ): Promise<Set<string>> {
     const { chainsPerRestore, timeSlice } = this.#client;
@@ -233,34 +243,41 @@ export class IptablesRules extends Reconciler<CompileOptions> {
     const { chains, tail, foreign } = layout.base(options);
     addFragment(owned, { chains, shared: [...tail, ...foreign] }, 1);
     const fragments = compileAll(layout, servicePorts, options, owned);
-    const isRefused = (id: ServicePortId): boolean => sender.refused.has(id);
+    const isRefused = (id: ServicePortId): boolean => committer.refused.has(id);
     const wanted = { layout, options, fragments, names, scope, isRefused, chainsPerRestore };
     const rewrite = new Rewrite(wanted);
     const repaired = new Set<string>();
-    const isDrift = scope instanceof Drift;
-    const send = (step: Step): Promise<void> => {
-      if (isDrift) nameChains(repaired, step);
-      return scope ? sender.sendWhole(step) : sender.send(step);
+    const note = (step: Step): void => {
+      if (scope instanceof Drift) nameChains(repaired, step);
     };
     for (const step of rewrite.foundation()) {
       nameChains(repaired, step);
-      await sender.sendWhole(step);
+      await committer.commit(step);
     }
-    await forEachSliced(rewrite.services(), (step) => step && send(step), timeSlice);
+    const write = (step: Step): Promise<void> => {
+      note(step);
+      return scope ? committer.commit(step) : committer.commitAccepted(step);
+    };
+    await forEachSliced(rewrite.services(), (step) => step && write(step), timeSlice);
     for (const step of rewrite.entries()) {
-      if (isDrift) nameChains(repaired, step);
-      await sender.sendShared(step);
+      note(step);
+      await committer.commitAccepted(step);
     }
     const foreignRules = await ensureForeignRules(this.#client, wanted);
-    if (foreignRules.length > 0) sender.countRules(foreignRules.length);
+    if (foreignRules.length > 0) committer.countRules(foreignRules.length);
     for (const { table, chain } of foreignRules) repaired.add(`chain ${table} ${chain}`);
     this.#owned = owned;
     // A refused service keeps what it had, so chains that look unused may still be its own.
-    if (sender.refused.size > 0 || (scope && this.isRefused)) return repaired;
-    this.#stale.clear();
-    for (const step of rewrite.garbage()) this.#stale.add(step.table, await sender.trySend(step));
-    this.#stale.tried(this.#now());
+    if (committer.refused.size > 0 || (scope && this.#refused.size > 0)) return repaired;
+    for (const step of rewrite.garbage()) await committer.tryCommit(step);
     return repaired;
+  }
+
+  /** What the kernel has once these changes are written. */
+  #written(round: Round): ServicePortPlans {
+    const ports = new Map(this.#applied);
+    update(ports, round);
+    return ports;
   }
 
   async #readNames(): Promise<ChainNames> {
@@ -272,20 +289,12 @@ export class IptablesRules extends Reconciler<CompileOptions> {
   #compile(port: ServicePortPlan | undefined, options: CompileOptions): Fragment {
     return port ? this.#layout.servicePort(port, options) : EMPTY_FRAGMENT;
   }
-
-  #runSliced<T>(steps: Generator<unknown, T>): Promise<T> {
-    this.#client.timeSlice.begin();
-    return runSliced(steps, this.#client.timeSlice);
-  }
 }
 
-/** What the kernel has once these changes are written. */
-function written({ plan, ids, applied }: Changes<CompileOptions>): ServicePortPlans {
-  const ports = new Map(applied);
+function update(ports: Map<ServicePortId, ServicePortPlan>, { plan, ids }: Round): void {
   for (const id of ids) {
     const port = plan.servicePorts.get(id);
     if (port) ports.set(id, port);
     else ports.delete(id);
   }
-  return ports;
 }

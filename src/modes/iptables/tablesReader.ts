@@ -16,12 +16,20 @@ import { walkPacket } from '../walk.ts';
 import type { KernelRules, PacketPlace, Steps, WalkResult } from '../kernelRules.ts';
 import { runSteps } from '../runSteps.ts';
 import { filteredBridges } from './bridges.ts';
-import { chainsIn, type ChainSource, KernelChains, type ReadingClient } from './chains.ts';
+import {
+  type Chain,
+  ChainReader,
+  chainsIn,
+  type ChainSource,
+  KernelChains,
+  type ReadingClient,
+} from './chains.ts';
 import { type DumpedTables, MAX_DUMPED } from './dump.ts';
 import { type KernelTables, type NftTable, readKernelTables } from './kernelTables.ts';
-import { compareWithPlan, plannedChains } from './rules/compare.ts';
+import { compareWithPlan, digestChain, plannedChains } from './rules/compare.ts';
 import type { CompileOptions, Layout } from './rules/fragment.ts';
-import { type ParsedChain, SaveReader, type Tables, type WantedChains } from './rules/parse.ts';
+import type { ReadChain, Tables } from './rules/textRule.ts';
+import { isServiceChain } from './rules/names.ts';
 import { TABLES } from './rules/rule.ts';
 import { IptablesRules } from './walk.ts';
 
@@ -136,23 +144,30 @@ export class TablesReader {
   }
 
   async #readOwn(
-    wanted: WantedChains,
+    digests: ReadonlySet<string>,
   ): Promise<{ readonly state: Tables; readonly incompatible: readonly string[] }> {
     const { names } = this.#tables();
-    const state = new Map<string, ReadonlyMap<string, ParsedChain>>();
+    const state = new Map<string, ReadonlyMap<string, ReadChain>>();
     const incompatible: string[] = [];
+    const isAsPlanned = ({ name, rules }: Chain): boolean =>
+      isServiceChain(name) &&
+      digests.has(
+        digestChain(
+          name,
+          rules.map(({ key }) => key),
+        ),
+      );
     for (const table of TABLES) {
       if (!names.has(table)) continue;
-      const reader = new SaveReader(wanted);
+      const reader = new ChainReader(table, { isAsPlanned });
       let start = '';
       await this.#options.client.readTable(table, async (text) => {
         if (start.length < 1000) start += text;
         this.#timeSlice.begin();
-        await runSliced(reader.take(text), this.#timeSlice);
+        await runSliced(reader.takeSliced(text), this.#timeSlice);
       });
-      const chains = reader.end().get(table);
-      if (chains) state.set(table, chains);
-      else if (isIncompatible(start)) incompatible.push(table);
+      if (isIncompatible(start)) incompatible.push(table);
+      else state.set(table, reader.chains);
     }
     return { state, incompatible };
   }

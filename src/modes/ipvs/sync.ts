@@ -15,7 +15,7 @@ import type { Clock } from '../../time/clock.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { forEachSliced, runSliced, TimeSlice } from '../../time/timeSlice.ts';
 import type { IptablesClient } from '../iptables/client.ts';
-import { IptablesRules } from '../iptables/sync.ts';
+import { IptablesSync } from '../iptables/sync.ts';
 import { Changeset, GracefulTermination } from './rules/changeset.ts';
 import type { IpvsClient, IpvsEdit } from './rules/client.ts';
 import {
@@ -73,7 +73,7 @@ export class IpvsSync implements KernelWriter {
   readonly #options: IpvsSyncOptions;
   readonly #clock: Clock;
   readonly #timeSlice = new TimeSlice(systemClock);
-  readonly #rules: IptablesRules;
+  readonly #rules: IptablesSync;
   readonly #ruleOptions: IpvsRuleOptions;
   readonly #desired = new DesiredState();
   /** What the desired state was compiled from. */
@@ -99,7 +99,7 @@ export class IpvsSync implements KernelWriter {
     const { iptables, masqueradeBit, drainLimitMs, clock = systemClock } = options;
     this.#options = options;
     this.#clock = clock;
-    this.#rules = new IptablesRules(ipvsLayout, iptables, { now: () => clock.now() });
+    this.#rules = new IptablesSync(ipvsLayout, iptables, { now: () => clock.now() });
     this.#ruleOptions = ruleOptions(masqueradeBit, iptables.features.randomFully);
     this.#terminating = new GracefulTermination(drainLimitMs);
   }

@@ -2,7 +2,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Chain, ChainReader } from '../../../src/modes/iptables/chains.ts';
-import { parseSave } from '../../../src/modes/iptables/rules/parse.ts';
+import { parseSave } from './rules/tables.ts';
 import { IptablesRules } from '../../../src/modes/iptables/walk.ts';
 import { walkIptables } from './rules/textWalk.ts';
 import { walkPacket } from '../../../src/modes/walk.ts';

@@ -44,7 +44,7 @@ describe.each(CASES)('$variant, $family', ({ variant, family }) => {
     expect(await client.deleteChain('nat', 'KUBE-SERVICES')).toBe(true);
     expect(await client.deleteChain('nat', 'KUBE-SERVICES')).toBe(false);
     await client.restore('nat', '*nat\n:KUBE-A - [7:70]\n[3:30] -A KUBE-A -j RETURN\nCOMMIT\n');
-    expect((await client.save('nat', { counters: true })).match(/^\[.*-A .*$/gm)).toEqual([
+    expect((await client.save('nat', true)).match(/^\[.*-A .*$/gm)).toEqual([
       '[0:0] -A PREROUTING -j ACCEPT',
       // ip6tables-nft-restore 1.8.9 drops the counters of rules.
       `${variant === 'nft' && family === 'IPv6' ? '[0:0]' : '[3:30]'} -A KUBE-A -j RETURN`,

@@ -2,12 +2,13 @@
  * Deletes everything that is ours, from the kernel's state alone. What is ours is known by its name: the
  * fixed chains, and the prefixes of service chains. kubelet's chains, and those of other programs, stay.
  */
-import { CHAINS_PER_RESTORE, type ChainRule, inChunks, piece, type Piece, type Step } from './edit.ts';
+import { CHAINS_PER_RESTORE, type Removal, inChunks, piece, type Piece, type Step } from './edit.ts';
 import { isLocalnetGuard } from './foreignRules.ts';
 import { EVERY_JUMP, EVERY_LAYOUT } from './layouts/index.ts';
 import {
   type ChainNames,
   CHAINS,
+  FIREWALL_COMMENTS,
   hasServiceChains,
   IPVS_CHAINS,
   isKubeletHere,
@@ -15,9 +16,9 @@ import {
   PREFIXES,
   TRIAL_CHAIN,
 } from './names.ts';
-import { printRule, ruleKey } from './print.ts';
-import type { ParsedChain, ParsedRule, Tables } from './parse.ts';
-import { jumpOf, type Rule, type Table, TABLE_NAMES } from './rule.ts';
+import { keyOfRule, printRule } from './print.ts';
+import { jumpOf, type Table, TABLE_NAMES } from './rule.ts';
+import type { ReadChain, Tables, TextRule } from './textRule.ts';
 
 export interface CleanupPlan {
   readonly steps: readonly Step[];
@@ -86,8 +87,8 @@ function cleanTable(state: Tables, names: ChainNames, table: Table, options: Cle
   };
 }
 
-interface Removal {
-  readonly removes: readonly ChainRule[];
+interface Deletions {
+  readonly removes: readonly Removal[];
   readonly emptied: readonly string[];
   readonly deleted: readonly string[];
 }
@@ -96,7 +97,7 @@ interface Removal {
  * In one transaction where it is not too large: a proxy that runs beside `cleanup --force` repairs its jumps within
  * milliseconds, and chains that are jumped to cannot be deleted.
  */
-function stepsOf(table: Table, { removes, emptied, deleted }: Removal, size: number): readonly Step[] {
+function stepsOf(table: Table, { removes, emptied, deleted }: Deletions, size: number): readonly Step[] {
   if (removes.length + emptied.length + deleted.length === 0) return [];
   if (emptied.length + deleted.length <= size) {
     const writes = emptied.map((name) => ({ name, rules: [] }));
@@ -153,26 +154,26 @@ function isOurs(names: ChainNames, table: Table, chain: string): boolean {
  * rules jump to. Those rules are not ours to change, so the chain must stay.
  */
 function waysInto(
-  chains: ReadonlyMap<string, ParsedChain>,
+  chains: ReadonlyMap<string, ReadChain>,
   ours: ReadonlySet<string>,
   table: Table,
   mode: CleanupScope['mode'],
-): { readonly jumps: readonly ChainRule[]; readonly called: ReadonlySet<string> } {
+): { readonly jumps: readonly Removal[]; readonly called: ReadonlySet<string> } {
   const inTable = EVERY_JUMP.filter((jump) => jump.table === table);
-  const keys = new Set(inTable.map(({ chain, rule }) => `${chain} ${ruleKey(rule)}`));
-  const jumps: ChainRule[] = [];
+  const keys = new Set(inTable.map(({ chain, rule }) => `${chain} ${keyOfRule(rule)}`));
+  const jumps: Removal[] = [];
   const called = new Set<string>();
   for (const [chain, { rules }] of chains) {
     if (ours.has(chain)) continue;
     for (const rule of rules) {
-      const next = jumpOf(rule) ?? '';
+      const next = rule.jump ?? '';
       // Where kubelet has no jump to KUBE-FIREWALL, ours goes even if the chain stays.
       const isToFirewall = next === CHAINS.firewall && chain === 'FORWARD' && mode !== 'ipvs';
       if (!ours.has(next) && !isToFirewall) continue;
       const ownJump =
         rule.isOpaque && inTable.find((jump) => jump.chain === chain && jumpOf(jump.rule) === next);
       if (ownJump) jumps.push(ownJump);
-      else if (keys.has(`${chain} ${ruleKey(rule)}`)) jumps.push({ chain, rule });
+      else if (keys.has(`${chain} ${rule.key}`)) jumps.push({ chain, rule });
       else if (ours.has(next)) called.add(next);
     }
   }
@@ -180,7 +181,7 @@ function waysInto(
 }
 
 interface FirewallCleanup {
-  readonly rules: readonly ChainRule[];
+  readonly rules: readonly Removal[];
   readonly chains: readonly string[];
   readonly kept: readonly string[];
 }
@@ -199,7 +200,7 @@ function cleanFirewall(
 ): FirewallCleanup {
   const chain = state.get(table)?.get(CHAINS.firewall);
   if (table !== 'filter' || !chain || isKubeletHere(names)) return NO_FIREWALL;
-  const stays = (rule: ParsedRule): boolean =>
+  const stays = (rule: TextRule): boolean =>
     !isOurFirewallRule(rule) || (routesLocalnet && isLocalnetGuard(rule));
   if (!chain.rules.some(stays)) return { rules: [], chains: [CHAINS.firewall], kept: [] };
   return {
@@ -209,16 +210,11 @@ function cleanFirewall(
   };
 }
 
-export const FIREWALL_COMMENTS: readonly string[] = [
-  'block incoming localnet connections',
-  'kubernetes firewall for dropping marked packets',
-];
-
-export function isOurFirewallRule(rule: Rule): boolean {
-  return (
-    rule.target?.kind === 'drop' &&
-    rule.matches.some((match) => match.kind === 'comment' && FIREWALL_COMMENTS.includes(match.text))
+function isOurFirewallRule({ target, options }: TextRule): boolean {
+  const isOurs = options.some(
+    ({ name, values }) => name === '--comment' && FIREWALL_COMMENTS.includes(values[0] ?? ''),
   );
+  return target[1] === 'DROP' && isOurs;
 }
 
 /** What every other chain of ours may call. */

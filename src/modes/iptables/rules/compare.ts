@@ -5,17 +5,11 @@ import type { KernelDifference } from '../../kernelReader.ts';
 import { namesOf, ownChains } from './cleanup.ts';
 import { addTo, isSameList } from './edit.ts';
 import { type CompileOptions, compileAll, isSameChain, type Layout, type OwnChain } from './fragment.ts';
-import {
-  digestChain,
-  IN_PLACE,
-  type ParsedChain,
-  type Tables,
-  tokenize,
-  type WantedChains,
-} from './parse.ts';
-import { parseRule } from './parseRule.ts';
-import { printRule, ruleKey } from './print.ts';
+import { hash16 } from './names.ts';
+import { keyOfRule, printRule } from './print.ts';
 import { type Rule, type Table, TABLES } from './rule.ts';
+import type { Tables } from './textRule.ts';
+import { ruleKey } from './words.ts';
 
 type ServicePorts = ReadonlyMap<ServicePortId, ServicePortPlan>;
 
@@ -24,13 +18,18 @@ export function* plannedChains(
   layout: Layout,
   servicePorts: ServicePorts,
   options: CompileOptions,
-): Generator<void, WantedChains> {
-  const wanted = new Set<number>();
+): Generator<void, ReadonlySet<string>> {
+  const digests = new Set<string>();
   for (const [, { chains }] of compileAll(layout, servicePorts, options)) {
-    for (const { name, rules } of chains) wanted.add(digestChain(name, rules));
+    for (const { name, rules } of chains) digests.add(digestChain(name, rules.map(keyOfRule)));
     yield;
   }
-  return wanted;
+  return digests;
+}
+
+/** 100,000 chains are compared by it, which would take much memory as text. */
+export function digestChain(name: string, keys: readonly string[]): string {
+  return hash16([name, ...keys].join('\n'));
 }
 
 interface Planned {
@@ -39,7 +38,7 @@ interface Planned {
   readonly options: CompileOptions;
 }
 
-/** One service port at a time. `state`: with the chains that are as planned as `IN_PLACE`. */
+/** One service port at a time. */
 export function* compareWithPlan(
   state: Tables,
   { layout, servicePorts, options }: Planned,
@@ -69,9 +68,9 @@ export function* compareWithPlan(
   }
   for (const { table, chain } of layout.foreignChains) extra.get(table)?.delete(chain);
   for (const { table, chain, rule } of [...base.foreign, ...layout.jumps]) {
-    const key = ruleKey(rule);
+    const key = keyOfRule(rule);
     const rules = state.get(table)?.get(chain)?.rules ?? [];
-    if (!rules.some((each) => ruleKey(each) === key))
+    if (!rules.some((each) => each.key === key))
       yield [difference('missing', [table, chain], `-A ${chain} ${printRule(rule)}`, undefined)];
   }
   for (const [table, chains] of extra) yield [...chains].map((name) => extraChain(state, table, name));
@@ -111,9 +110,9 @@ function chainDifferences(
   inAnyOrder = false,
 ): readonly KernelDifference[] {
   const existing = state.get(table)?.get(name);
-  if (existing === IN_PLACE) return [];
-  const keys = rules.map(({ rule }) => ruleKey(rule));
-  const found = existing?.rules.map(ruleKey) ?? [];
+  if (existing?.isAsPlanned) return [];
+  const keys = rules.map(({ rule }) => keyOfRule(rule));
+  const found = existing?.rules.map(({ key }) => key) ?? [];
   if (existing && isSameList(keys, found)) return [];
   if (existing && inAnyOrder && isSameList([...keys].sort(), [...found].sort())) return [];
   const texts = rules.map(({ rule }) => printRule(rule));
@@ -123,7 +122,7 @@ function chainDifferences(
       (rule): RuleChange => ({
         kind: 'extra',
         owner: inAnyOrder ? undefined : rules[0]?.owner,
-        text: safeText(rule),
+        text: rule.text,
       }),
     ),
     ...rules.map(({ owner }, at): RuleChange => ({ kind: 'missing', owner, text: texts[at] ?? '' })),
@@ -137,7 +136,7 @@ function ruleDifferences(
   chain: string,
   changes: readonly RuleChange[],
 ): readonly KernelDifference[] {
-  const keys = changes.map(({ text }) => keyOf(text));
+  const keys = changes.map(({ text }) => ruleKey(text));
   const count = (kind: RuleChange['kind']): Map<string, number> => {
     const counts = new Map<string, number>();
     for (const [index, change] of changes.entries()) {
@@ -162,28 +161,19 @@ function ruleDifferences(
 }
 
 function extraChain(state: Tables, table: Table, name: string): KernelDifference {
-  const existing: ParsedChain | undefined = state.get(table)?.get(name);
-  return difference('extra', [table, name], chainText(name, existing?.rules.map(safeText) ?? []), undefined);
+  const rules = state.get(table)?.get(name)?.rules ?? [];
+  return difference(
+    'extra',
+    [table, name],
+    chainText(
+      name,
+      rules.map(({ text }) => text),
+    ),
+    undefined,
+  );
 }
 
 /** The lines that would make the chain. */
 function chainText(name: string, rules: readonly string[]): string {
   return [`-N ${name}`, ...rules.map((rule) => `-A ${name} ${rule}`.trimEnd())].join('\n');
-}
-
-/** Another program's rule may have what we never print. */
-function safeText(rule: Rule): string {
-  try {
-    return printRule(rule);
-  } catch {
-    return `(not printable) ${JSON.stringify(rule.matches)}`;
-  }
-}
-
-function keyOf(text: string): string {
-  try {
-    return ruleKey(parseRule(tokenize(text) ?? [text]));
-  } catch {
-    return text;
-  }
 }

@@ -6,7 +6,7 @@
  */
 import { deepEqual } from '../../../model/equal.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
-import { type ChainRef, type Fragment, isSameChain, type SharedRule, TAIL_CHAIN } from './fragment.ts';
+import { type Fragment, isSameChain, type SharedRule, TAIL_CHAIN } from './fragment.ts';
 import { appendLine, chainLine, printRule } from './print.ts';
 import { type Rule, type Table, TABLES } from './rule.ts';
 
@@ -22,7 +22,7 @@ export interface Piece {
   /** Chains to create, or to empty and fill again. */
   readonly writes: readonly ChainWrite[];
   /** Rules to take out of chains that others have rules in too. */
-  readonly removes: readonly ChainRule[];
+  readonly removes: readonly Removal[];
   readonly adds: readonly PlacedRule[];
   /** Chains to delete. */
   readonly deletes: readonly string[];
@@ -33,13 +33,14 @@ export interface ChainWrite {
   readonly rules: readonly Rule[];
 }
 
-/** A chain that many services share, with everybody's rules. */
-export interface SharedChainWrite extends ChainWrite {
-  readonly table: Table;
-}
-
 /** A rule of a chain, in the table of its step. */
 export type ChainRule = Omit<SharedRule, 'table'>;
+
+/** A rule of ours, or one as it was read. */
+export interface Removal {
+  readonly chain: string;
+  readonly rule: Rule | { readonly text: string };
+}
 
 interface PlacedRule extends ChainRule {
   readonly place: 'head' | 'end';
@@ -64,16 +65,9 @@ export function isEmptyPiece({ writes, removes, adds, deletes }: Piece): boolean
 export const CHAINS_PER_RESTORE = 500;
 
 /** Everything in one restore if it is small enough; otherwise chains first, then the rules that lead to them. */
-function inSteps(
-  table: Table,
-  pieces: readonly Piece[],
-  chainsPerRestore: number,
-  shared: readonly ChainWrite[] = [],
-): readonly Step[] {
-  if (pieces.length === 0) return [];
-  const whole = shared.length > 0 ? [piece(undefined, { writes: shared })] : [];
+function inSteps(table: Table, pieces: readonly Piece[], chainsPerRestore: number): readonly Step[] {
   const chains = pieces.reduce((sum, { writes, deletes }) => sum + writes.length + deletes.length, 0);
-  if (chains <= chainsPerRestore) return [{ table, pieces: [...pieces, ...whole] }];
+  if (chains <= chainsPerRestore) return pieces.length === 0 ? [] : [{ table, pieces }];
   const writes = pieces.flatMap(({ owner, writes: each }) =>
     each.map((chain) => piece(owner, { writes: [chain] })),
   );
@@ -83,7 +77,7 @@ function inSteps(
   );
   return [
     ...inChunks(table, writes, chainsPerRestore),
-    { table, pieces: [...edits.filter((each) => !isEmptyPiece(each)), ...whole] },
+    { table, pieces: edits.filter((each) => !isEmptyPiece(each)) },
     ...inChunks(table, deletes, chainsPerRestore),
   ].filter((step) => step.pieces.length > 0);
 }
@@ -132,12 +126,12 @@ export function printStep({ table, pieces }: Step): string {
   return `*${table}\n${chains}${rules}${removes}${heads.reverse().join('')}${ends}${deletes}COMMIT\n`;
 }
 
-const MOST_NAMES = 100;
+const MAX_NAMES = 100;
 
 /** Adds the names of the chains that a step changes; not all of many. */
 export function nameChains(names: Set<string>, { table, pieces }: Step): void {
   for (const { writes, removes, adds, deletes } of pieces) {
-    if (names.size >= MOST_NAMES) return;
+    if (names.size >= MAX_NAMES) return;
     for (const { name } of writes) names.add(`chain ${table} ${name}`);
     for (const { chain } of [...removes, ...adds]) names.add(`chain ${table} ${chain}`);
     for (const name of deletes) names.add(`chain ${table} ${name}`);
@@ -155,33 +149,29 @@ interface FragmentChange {
 /** Changes one by one; of each only what has to be sent is kept. */
 export class Difference {
   readonly #pieces = new Map<Table, Piece[]>(TABLES.map((table) => [table, []]));
+  readonly #written = new Set<string>();
 
   add(change: FragmentChange): void {
     for (const [table, pieces] of this.#pieces) {
       const piece = diffFragments(table, change);
       if (!isEmptyPiece(piece)) pieces.push(piece);
+      for (const { name } of piece.writes) this.#written.add(name);
     }
   }
 
-  /** Shared chains of which so many rules go that it is quicker to write what stays. */
-  thinned(sharedChains: readonly ChainRef[]): readonly ChainRef[] {
-    return sharedChains.filter(({ table, chain }) => {
-      let removed = 0;
-      for (const { removes } of this.#pieces.get(table) ?? [])
-        for (const rule of removes) if (rule.chain === chain) removed++;
-      return removed > MOST_REMOVALS;
-    });
+  /** It is quicker to write the shared chains whole than to take so many rules out of them. */
+  get removesMany(): boolean {
+    const pieces = [...this.#pieces.values()].flat();
+    return pieces.reduce((sum, { removes }) => sum + removes.length, 0) > MAX_REMOVALS;
   }
 
-  /** `whole`: shared chains with all of their rules, which are written as they stand here. */
-  steps(
-    chainsPerRestore: number = CHAINS_PER_RESTORE,
-    whole: readonly SharedChainWrite[] = [],
-  ): readonly Step[] {
-    return [...this.#pieces].flatMap(([table, pieces]) => {
-      const chains = whole.filter((chain) => chain.table === table);
-      return inSteps(table, withoutEdits(pieces, chains), chainsPerRestore, chains);
-    });
+  /** This chain of a service. */
+  writes(chain: string): boolean {
+    return this.#written.has(chain);
+  }
+
+  steps(chainsPerRestore: number): readonly Step[] {
+    return [...this.#pieces].flatMap(([table, pieces]) => inSteps(table, pieces, chainsPerRestore));
   }
 }
 
@@ -189,18 +179,7 @@ export class Difference {
  * To remove a rule, iptables compares it with those before it: a deletion in a chain of 5,400 rules took 4 to 9 ms at its
  * end, and writing one of its rules again 0.1 ms.
  */
-const MOST_REMOVALS = 100;
-
-function withoutEdits(pieces: readonly Piece[], chains: readonly SharedChainWrite[]): readonly Piece[] {
-  if (chains.length === 0) return pieces;
-  const names = new Set(chains.map(({ name }) => name));
-  const isElsewhere = ({ chain }: ChainRule): boolean => !names.has(chain);
-  return pieces.map((each) => ({
-    ...each,
-    removes: each.removes.filter(isElsewhere),
-    adds: each.adds.filter(isElsewhere),
-  }));
-}
+const MAX_REMOVALS = 100;
 
 function diffFragments(table: Table, { owner, before, after }: FragmentChange): Piece {
   const chainsBefore = chainsIn(before, table);
@@ -259,22 +238,4 @@ export function isSameList(a: readonly string[], b: readonly string[]): boolean 
 
 function areSameRules(a: readonly Rule[] | undefined, b: readonly Rule[]): boolean {
   return a !== undefined && deepEqual(a, b);
-}
-
-/** These shared chains with the rules of all service ports, and the tail; one service port at a time. */
-export function* wholeChains(
-  chains: readonly ChainRef[],
-  fragments: Iterable<readonly [ServicePortId, Fragment]>,
-  tail: readonly SharedRule[],
-): Generator<void, readonly SharedChainWrite[]> {
-  const writes = chains.map(({ table, chain }) => ({ table, name: chain, rules: new Array<Rule>() }));
-  const add = ({ table, chain, rule }: SharedRule): void => {
-    writes.find((each) => each.table === table && each.name === chain)?.rules.push(rule);
-  };
-  for (const [, { shared }] of fragments) {
-    for (const each of shared) add(each);
-    yield;
-  }
-  for (const each of tail) add(each);
-  return writes;
 }

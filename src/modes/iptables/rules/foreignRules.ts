@@ -2,16 +2,16 @@
  * Rules of ours in chains that other programs use too: jumps from the base chains, and what is ours in KUBE-FIREWALL. They are
  * ensured one by one, as kube-proxy does, and nothing else is touched there.
  */
-import type { TableClient } from './client.ts';
+import type { TableClient } from './commit.ts';
 import { piece } from './edit.ts';
 import { type CompileOptions, isSameChain, type Layout, type SharedRule } from './fragment.ts';
 import { martianRule } from './layouts/common.ts';
 import { EVERY_JUMP, EVERY_LAYOUT } from './layouts/index.ts';
 import { type ChainNames, CHAINS, isKubeletHere } from './names.ts';
-import { type ParsedRule, ruleArgs } from './parse.ts';
-import { appendLine, ruleKey } from './print.ts';
-import { jumpOf, type Rule, TABLES } from './rule.ts';
+import { appendLine, keyOfRule, ruleArgs } from './print.ts';
 import type { Scope } from './rewrite.ts';
+import { jumpOf, TABLES } from './rule.ts';
+import type { TextRule } from './textRule.ts';
 
 interface Wanted {
   readonly layout: Layout;
@@ -120,13 +120,13 @@ function once(rules: readonly SharedRule[]): readonly SharedRule[] {
 }
 
 function isAmong(rules: readonly SharedRule[], { chain, rule }: SharedRule): boolean {
-  return rules.some((other) => other.chain === chain && ruleKey(other.rule) === ruleKey(rule));
+  return rules.some((other) => other.chain === chain && keyOfRule(other.rule) === keyOfRule(rule));
 }
 
 /** Of a chain that iptables cannot print, only its jumps are known. */
-function hasRule(rules: readonly ParsedRule[], { rule }: SharedRule): boolean {
-  const key = ruleKey(rule);
-  return rules.some((each) => (each.isOpaque ? jumpOf(each) === jumpOf(rule) : ruleKey(each) === key));
+function hasRule(rules: readonly TextRule[], { rule }: SharedRule): boolean {
+  const key = keyOfRule(rule);
+  return rules.some((each) => (each.isOpaque ? each.jump === jumpOf(rule) : each.key === key));
 }
 
 /**
@@ -135,10 +135,10 @@ function hasRule(rules: readonly ParsedRule[], { rule }: SharedRule): boolean {
  * docs/decisions/0026-the-guard-of-route-localnet.md.
  */
 const GUARD = martianRule();
-const GUARD_KEY = ruleKey(GUARD.rule);
+const GUARD_KEY = keyOfRule(GUARD.rule);
 
-export function isLocalnetGuard(rule: Rule): boolean {
-  return ruleKey(rule) === GUARD_KEY;
+export function isLocalnetGuard(rule: TextRule): boolean {
+  return rule.key === GUARD_KEY;
 }
 
 /** Writes the guard of 127.0.0.0/8 by itself, before route_localnet is set and long before the first sync. */

@@ -91,6 +91,12 @@ export function ruleProtocol(protocol: Protocol): 'tcp' | 'udp' | 'sctp' {
   return RULE_PROTOCOLS[protocol];
 }
 
+/** Of our rules in KUBE-FIREWALL. */
+export const FIREWALL_COMMENTS: readonly string[] = [
+  'block incoming localnet connections',
+  'kubernetes firewall for dropping marked packets',
+];
+
 export const NFACCT = {
   invalidDropped: 'ct_state_invalid_dropped_pkts',
   localhostNodePorts: 'localhost_nps_accepted_pkts',

@@ -69,14 +69,14 @@ export class Rewrite {
 
   /** Chains of one service port each. `undefined` between two: others may have their turn. Every such chain is in nat. */
   *services(): Generator<Step | undefined> {
-    const { fragments, chainsPerRestore = CHAINS_PER_RESTORE } = this.#wanted;
+    const { fragments, isRefused, chainsPerRestore = CHAINS_PER_RESTORE } = this.#wanted;
     let pieces: Piece[] = [];
     for (const [owner, { chains, shared }] of fragments) {
       for (const rule of shared)
         if (this.#isInScope(rule.table, rule.chain)) this.#shared.push({ owner, rule });
       for (const { table, name, rules } of chains) {
         this.#unneeded.get(table)?.delete(name);
-        if (!this.#isInScope(table, name)) continue;
+        if (!this.#isInScope(table, name) || isRefused(owner)) continue;
         pieces.push(piece(owner, { writes: [{ name, rules }] }));
         if (pieces.length < chainsPerRestore) continue;
         yield { table: 'nat', pieces };

@@ -1,5 +1,5 @@
 /**
- * iptables rules as data. `print.ts` writes them, `parse.ts` reads them back, `walk.ts` sends packets through them.
+ * iptables rules as data. `print.ts` writes them. What a kernel has is read as text: `textRule.ts`.
  *
  * A rule keeps its matches in the order in which they are printed, because that order is what operators see.
  */
@@ -42,9 +42,7 @@ export type Match =
       readonly protocol: 'tcp' | 'udp' | 'sctp';
       readonly address: Ip;
       readonly port: number;
-    }
-  /** Something that Junction never writes, kept word for word. */
-  | { readonly kind: 'other'; readonly args: readonly string[] };
+    };
 
 export type ConntrackState = 'NEW' | 'ESTABLISHED' | 'RELATED' | 'INVALID' | 'DNAT' | 'SNAT' | 'UNTRACKED';
 
@@ -57,8 +55,7 @@ export type Target =
   /** Sets, or flips, the given bits of the packet mark. */
   | { readonly kind: 'mark'; readonly operation: 'or' | 'xor' | 'set'; readonly value: number }
   | { readonly kind: 'dnat'; readonly to: string }
-  | { readonly kind: 'masquerade'; readonly randomFully: boolean }
-  | { readonly kind: 'other'; readonly args: readonly string[] };
+  | { readonly kind: 'masquerade'; readonly randomFully: boolean };
 
 export interface Rule {
   readonly matches: readonly Match[];
@@ -66,9 +63,7 @@ export interface Rule {
   readonly target: Target | undefined;
 }
 
-/** The chain that a rule jumps or goes to. */
-export function jumpOf(rule: Rule): string | undefined {
-  const { target } = rule;
-  if (target?.kind === 'jump') return target.chain;
-  return target?.kind === 'other' && target.args[0] === '-g' ? target.args[1] : undefined;
+/** The chain that a rule jumps to. */
+export function jumpOf({ target }: Rule): string | undefined {
+  return target?.kind === 'jump' ? target.chain : undefined;
 }

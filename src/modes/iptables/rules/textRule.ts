@@ -19,63 +19,75 @@ import {
   TCP_FLAGS,
 } from '../../matches.ts';
 import type { PacketState, RuleResult, Steps, WalkContext, WalkRule } from '../../kernelRules.ts';
-import { FIREWALL_COMMENTS } from './cleanup.ts';
-import { CHAINS, IPVS_CHAINS, isServiceChain } from './names.ts';
-import { tokenize } from './parse.ts';
-import { probabilityBits } from './print.ts';
-import { effectOf, isPassing, markIn } from './textTarget.ts';
+import { CHAINS, FIREWALL_COMMENTS, IPVS_CHAINS, isServiceChain } from './names.ts';
+import { effectOf, isChain, isPassing } from './textTarget.ts';
+import {
+  keyOf,
+  markIn,
+  type Option,
+  type ParsedRule,
+  parseText,
+  probabilityBits,
+  PROTOCOL_NUMBERS,
+} from './words.ts';
 
 interface RulePlace {
   readonly table: string;
-  readonly chain: string;
-  readonly index: number;
-  readonly packets: number | undefined;
-}
-
-/** One option of a match module (`-m tcp --dport 80`), or of the rule itself (`-d 10.0.0.1`). */
-interface Option {
-  readonly module: string;
-  readonly not: boolean;
   readonly name: string;
-  readonly values: readonly string[];
-}
-
-interface ParsedText {
-  readonly options: readonly Option[];
-  /** `-j DNAT --to-destination 10.0.0.1:80` */
-  readonly target: readonly string[];
 }
 
 export class TextRule implements WalkRule {
+  readonly text: string;
   readonly index: number;
   readonly packets: number | undefined;
-  readonly #text: string;
-  readonly #place: RulePlace;
-  #parsed: ParsedText | undefined;
+  /** Of a chain that iptables cannot print: only where it jumps to is known. */
+  readonly isOpaque: boolean;
+  readonly #chain: RulePlace;
+  #parsed: ParsedRule | undefined;
 
-  constructor(text: string, place: RulePlace) {
-    this.#text = text;
-    this.#place = place;
-    this.index = place.index;
-    this.packets = place.packets;
+  constructor(text: string, chain: RulePlace, index = 0, packets?: number, isOpaque = false) {
+    this.text = text;
+    this.#chain = chain;
+    this.index = index;
+    this.packets = packets;
+    this.isOpaque = isOpaque;
   }
 
   print(): string {
-    return this.#text;
+    return this.text;
   }
 
-  get #rule(): ParsedText {
-    return (this.#parsed ??= parseText(this.#text));
+  get key(): string {
+    return keyOf(this.#rule);
+  }
+
+  /** The chain that it jumps or goes to. */
+  get jump(): string | undefined {
+    const [option, name = '', ...rest] = this.#rule.target;
+    if (option === '-g') return name;
+    return option === '-j' && rest.length === 0 && isChain(name) ? name : undefined;
+  }
+
+  get options(): readonly Option[] {
+    return this.#rule.options;
+  }
+
+  get target(): readonly string[] {
+    return this.#rule.target;
+  }
+
+  get #rule(): ParsedRule {
+    return (this.#parsed ??= parseText(this.text));
   }
 
   /** kube-proxy's chains have the same names and count as ours. */
   get isForeign(): boolean {
-    const { table, chain } = this.#place;
+    const { table, name } = this.#chain;
     if (table !== 'nat' && table !== 'filter') return true;
-    if (BUILT_IN.has(chain)) return !isOwnChain(this.#rule.target[1] ?? '');
+    if (BUILT_IN.has(name)) return !isOwnChain(this.#rule.target[1] ?? '');
     // kubelet has rules in it too.
-    if (chain === CHAINS.firewall) return !FIREWALL_COMMENTS.some((text) => this.#text.includes(text));
-    return !isOwnChain(chain);
+    if (name === CHAINS.firewall) return !FIREWALL_COMMENTS.some((text) => this.text.includes(text));
+    return !isOwnChain(name);
   }
 
   *evaluate(state: PacketState, context: WalkContext): Steps<readonly RuleResult[]> {
@@ -111,7 +123,7 @@ export class TextRule implements WalkRule {
     if (unknown.length > 0) {
       if (target.length > 0 && !isPassing(target)) {
         const text = unknown.map(printOption).join(' ');
-        context.note(`not evaluated, taken as no match: ${text} (in: ${this.#text})`);
+        context.note(`not evaluated, taken as no match: ${text} (in: ${this.text})`);
       }
       return [{ state, isMatch: false }];
     }
@@ -146,6 +158,15 @@ export class TextRule implements WalkRule {
   }
 }
 
+export interface ReadChain {
+  readonly rules: readonly TextRule[];
+  /** Its rules were those that are planned, and are not kept. */
+  readonly isAsPlanned?: boolean;
+}
+
+/** A kernel's rules of one family: table → chain → rules, in the order of the text. */
+export type Tables<Chain extends ReadChain = ReadChain> = ReadonlyMap<string, ReadonlyMap<string, Chain>>;
+
 const BUILT_IN: ReadonlySet<string> = new Set(['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING']);
 const FIXED: ReadonlySet<string> = new Set([...Object.values(CHAINS), ...Object.values(IPVS_CHAINS)]);
 
@@ -158,41 +179,6 @@ export function answerText(text: string, state: PacketState, context: WalkContex
   return allOf(
     parseText(text).options.map((option) => negated(answerOption(option, state, context), option.not)),
   );
-}
-
-/** What cannot be read as a rule is noted when a packet comes to it. */
-function parseText(text: string): ParsedText {
-  const words = tokenize(text);
-  if (!words) return { options: [], target: [text] };
-  const end = words.findIndex((word) => word === '-j' || word === '-g');
-  const target = end < 0 ? [] : words.slice(end);
-  if (target.slice(1).some((word) => word === '-j' || word === '-g')) return { options: [], target: [text] };
-  const options: { module: string; not: boolean; name: string; values: string[] }[] = [];
-  let module = '';
-  let not = false;
-  for (const word of end < 0 ? words : words.slice(0, end)) {
-    const last = options.at(-1);
-    if (last?.name === '-m' && last.values.length === 0) {
-      last.values.push(word);
-      module = word;
-    } else if (last && isValue(last, word)) last.values.push(word);
-    else if (word === '!') not = true;
-    else {
-      // An option of the rule itself ends those of a module, but for ports and flags, which are the protocol's.
-      if (!word.startsWith('--')) module = '';
-      // A module is judged by its options, where it has some.
-      else if (last?.name === '-m') options.pop();
-      options.push({ module, not, name: word, values: [] });
-      not = false;
-    }
-  }
-  return { options, target };
-}
-
-/** A comment may be anything; other values are no options. */
-function isValue({ name, values }: Option, word: string): boolean {
-  if (name === '--comment') return values.length === 0;
-  return word !== '!' && !word.startsWith('-');
 }
 
 function printOption({ module, not, name, values }: Option): string {
@@ -293,9 +279,6 @@ function answerOption(
       return undefined;
   }
 }
-
-/** Some saves print a protocol as its number. */
-const PROTOCOL_NUMBERS: Readonly<Record<string, string>> = { 6: 'tcp', 17: 'udp', 132: 'sctp' };
 
 function isProtocol(text: string, { protocol }: PacketState): boolean {
   return (PROTOCOL_NUMBERS[text] ?? text) === protocol.toLowerCase();

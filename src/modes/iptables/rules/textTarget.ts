@@ -1,7 +1,20 @@
 /** What the targets of iptables do with a packet, ours and those of other programs. */
 import { familyOf, LOOPBACK, parseIp } from '../../../model/ip.ts';
 import type { PacketState, WalkContext, WalkVerdict } from '../../kernelRules.ts';
-import { isExtension } from './parseRule.ts';
+import { markIn } from './words.ts';
+
+/** Target extensions of iptables and ip6tables that change what a later rule, or the path of the packet, depends on. */
+const EXTENSIONS: ReadonlySet<string> = new Set(
+  (
+    'CLUSTERIP CONNMARK CT DNAT DNPT HMARK MARK MASQUERADE NETMAP NFQUEUE NOTRACK QUEUE REDIRECT REJECT SNAT SNPT ' +
+    'SYNPROXY TPROXY ACCEPT DROP RETURN'
+  ).split(' '),
+);
+
+/** Any other name is a chain's. */
+export function isChain(name: string): boolean {
+  return !EXTENSIONS.has(name) && !PASSING.has(name);
+}
 
 /** What a target makes of a packet. */
 export interface TargetEffect {
@@ -72,7 +85,7 @@ export function effectOf(
       return mark === undefined ? unknown(target) : { mark };
     }
     default:
-      if (jump !== '-j' || isExtension(name) || rest.length > 0) return unknown(target);
+      if (jump !== '-j' || !isChain(name) || rest.length > 0) return unknown(target);
       return { verdict: { kind: 'jump', chain: name } };
   }
 }
@@ -117,10 +130,4 @@ function markAfter([option, text = '', ...rest]: readonly string[], mark: number
     default:
       return undefined;
   }
-}
-
-/** `0x4000/0xffff` */
-export function markIn(text: string): { readonly number: number; readonly mask: number } {
-  const [number = Number.NaN, mask = 0xffff_ffff] = text.split('/').map(Number);
-  return { number, mask };
 }

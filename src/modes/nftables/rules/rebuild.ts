@@ -7,8 +7,7 @@
 import type { Ip } from '../../../model/ip.ts';
 import { type Protocol, PROTOCOLS } from '../../../model/objects.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
-import type { Plan } from '../../../plan/types.ts';
-import type { ServicePortPlans } from '../../../proxy/reconciler.ts';
+import type { Plan, ServicePortPlans } from '../../../plan/types.ts';
 import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
 import { refusalOf, slices } from './committer.ts';
 import { entryElement, mayGoOn } from './eviction.ts';

@@ -4,8 +4,7 @@
  */
 import { deepEqual } from '../../../model/equal.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
-import type { ServicePortPlan } from '../../../plan/types.ts';
-import type { ServicePortPlans } from '../../../proxy/reconciler.ts';
+import type { ServicePortPlan, ServicePortPlans } from '../../../plan/types.ts';
 import { forEachSliced, runSliced, type TimeSlice } from '../../../time/timeSlice.ts';
 import { Committer, EditStream, type Refusal, refusalOf, slices } from './committer.ts';
 import { compileElements, compileShared, type NftFragment } from './compile.ts';

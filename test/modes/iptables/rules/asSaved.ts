@@ -1,29 +1,19 @@
-/** Rules as a save prints them. */
-import type { ParsedRule } from '../../../../src/modes/iptables/rules/parse.ts';
-import { probabilityBits } from '../../../../src/modes/iptables/rules/print.ts';
-import type { Match } from '../../../../src/modes/iptables/rules/rule.ts';
+/** A rule as a save prints it: addresses first, with their masks. */
+import { probabilityBits } from '../../../../src/modes/iptables/rules/words.ts';
 
-/** As a save prints it: addresses first. */
-export function asSaved({ matches, target }: ParsedRule): ParsedRule {
-  const isAddress = ({ kind }: Match): boolean => kind === 'source' || kind === 'destination';
-  const sourceFirst = (a: Match, b: Match): number => (a.kind === b.kind ? 0 : a.kind === 'source' ? -1 : 1);
-  return {
-    matches: [
-      ...matches.filter(isAddress).map(withMask).sort(sourceFirst),
-      ...matches.filter((match) => !isAddress(match)).map(withBits),
-    ],
-    target,
-  };
+export function asSaved(text: string): string {
+  const addresses: string[] = [];
+  const rest = text.replaceAll(/(?<=^| )((?:! )?-[sd]) (\S+) ?/g, (_, option: string, ip: string) => {
+    addresses.push(`${option} ${ip.includes('/') ? ip : `${ip}/${ip.includes(':') ? 128 : 32}`}`);
+    return '';
+  });
+  const probability = rest.replace(
+    /--probability (\S+)/,
+    (_, given: string) => `--probability ${(probabilityBits(given) / 2 ** 31).toFixed(11)}`,
+  );
+  return [...addresses.sort(sourceFirst), probability].join(' ').trim();
 }
 
-function withMask(match: Match): Match {
-  if (match.kind !== 'source' && match.kind !== 'destination') return match;
-  const { cidr } = match;
-  const mask = cidr.includes(':') ? '/128' : '/32';
-  return cidr.includes('/') ? match : { ...match, cidr: `${cidr}${mask}` as typeof cidr };
-}
-
-function withBits(match: Match): Match {
-  if (match.kind !== 'statistic') return match;
-  return { ...match, probability: (probabilityBits(match.probability) / 2 ** 31).toFixed(11) };
+function sourceFirst(a: string, b: string): number {
+  return Number(b.includes('-s ')) - Number(a.includes('-s '));
 }

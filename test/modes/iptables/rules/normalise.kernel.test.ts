@@ -1,7 +1,8 @@
 /** What real kernels, of both variants and families, show of rules that Junction prints. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { appendLine, chainLine, ruleKey } from '../../../../src/modes/iptables/rules/print.ts';
-import { parseSave } from '../../../../src/modes/iptables/rules/parse.ts';
+import { chainLine } from '../../../../src/modes/iptables/rules/print.ts';
+import { ruleKey } from '../../../../src/modes/iptables/rules/words.ts';
+import { parseSave } from './tables.ts';
 import { type Command, askKernel, requireIptables, VARIANTS, type Variant } from './realKernel.ts';
 import { type Sample, SAMPLES, toIpv6 } from './rules.ts';
 
@@ -17,7 +18,7 @@ function restoreText(samples: readonly Sample[]): string {
     const own = samples.filter((sample) => sample.table === table);
     const jumps = own.flatMap(({ rule }) => (rule.target?.kind === 'jump' ? [rule.target.chain] : []));
     const names = [...new Set([...own.map((sample) => chainOf(samples, sample)), ...jumps])];
-    const rules = own.map((sample) => appendLine(chainOf(samples, sample), sample.rule));
+    const rules = own.map((sample) => `-A ${chainOf(samples, sample)} ${sample.text}`);
     return [`*${table}`, ...names.map(chainLine), ...rules, 'COMMIT', ''].join('\n');
   }).join('');
 }
@@ -39,8 +40,8 @@ describe.each(matrix)('%s-%s', (command, variant, samples) => {
     const saved = parseSave(first.save);
     const reprinted = samples.map((sample): Sample => {
       const rules = saved.get(sample.table)?.get(chainOf(samples, sample))?.rules ?? [];
-      expect(rules.map(ruleKey)).toEqual([ruleKey(sample.rule)]);
-      return { ...sample, rule: rules[0] ?? sample.rule };
+      expect(rules.map(({ key }) => key)).toEqual([ruleKey(sample.text)]);
+      return { ...sample, text: rules[0]?.text ?? sample.text };
     });
     const second = askKernel(command, variant, [restoreText(reprinted)]);
     expect(second).toMatchObject({ statuses: [0], complaints: '' });

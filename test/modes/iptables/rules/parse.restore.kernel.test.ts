@@ -1,24 +1,23 @@
 /** The stand-in for the kernel against two real ones. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { ruleKey } from '../../../../src/modes/iptables/rules/print.ts';
-import { parseSave, type Tables } from '../../../../src/modes/iptables/rules/parse.ts';
+import { type MemoryTables, parseSave } from './tables.ts';
 import { applyRestore, RestoreError } from './restore.ts';
 import { askKernel, requireIptables, VARIANTS } from './realKernel.ts';
 import { RESTORE_CASES, type RestoreCase } from './restoreCases.ts';
 
 /** Chains sorted by name: a save sorts them, each variant in its own way. Tables without any content are left out. */
-function asText(tables: Tables): string[] {
+function asText(tables: MemoryTables): string[] {
   const lines: string[] = [];
   for (const [table, chains] of tables) {
     for (const [name, { policy, rules }] of chains) {
       if (policy !== 'ACCEPT') lines.push(`${table} ${name} ${policy ?? '-'}`);
-      lines.push(...rules.map((rule, index) => `${table} ${name} ${index} ${ruleKey(rule)}`));
+      lines.push(...rules.map((rule, index) => `${table} ${name} ${index} ${rule.key}`));
     }
   }
   return lines.sort();
 }
 
-function afterRestore(one: RestoreCase): Tables {
+function afterRestore(one: RestoreCase): MemoryTables {
   const state = applyRestore(new Map(), one.state);
   try {
     return applyRestore(state, one.restore);

@@ -1,14 +1,16 @@
 import { describe, expect, test } from 'vitest';
-import type { Tables } from '../../../../src/modes/iptables/rules/parse.ts';
+import type { MemoryTables } from './tables.ts';
 import { parseRestore } from './restoreText.ts';
-import { printRule } from '../../../../src/modes/iptables/rules/print.ts';
 import { applyRestore, RestoreError } from './restore.ts';
 import { RESTORE_CASES } from './restoreCases.ts';
 
-const EMPTY: Tables = new Map();
+const EMPTY: MemoryTables = new Map();
 
-function rulesOf(tables: Tables, table: string, chain: string): string[] | undefined {
-  return tables.get(table)?.get(chain)?.rules.map(printRule);
+function rulesOf(tables: MemoryTables, table: string, chain: string): string[] | undefined {
+  return tables
+    .get(table)
+    ?.get(chain)
+    ?.rules.map(({ text }) => text);
 }
 
 function failureOf(restore: () => unknown): RestoreError {

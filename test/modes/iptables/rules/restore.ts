@@ -5,15 +5,9 @@
  * nft alone, a policy for a user-defined chain by legacy alone. Each table is one transaction: a failure leaves it as it
  * was, and the tables that were committed before it stay.
  */
-import { ruleKey } from '../../../../src/modes/iptables/rules/print.ts';
-import {
-  type ParsedChain,
-  type ParsedRule,
-  ParseError,
-  type Tables,
-} from '../../../../src/modes/iptables/rules/parse.ts';
-import { readOperations, type RestoreOperation } from './restoreText.ts';
-import { jumpOf, type Rule } from '../../../../src/modes/iptables/rules/rule.ts';
+import type { TextRule } from '../../../../src/modes/iptables/rules/textRule.ts';
+import { ParseError, readOperations, type RestoreOperation } from './restoreText.ts';
+import type { MemoryChain, MemoryTables } from './tables.ts';
 
 export class RestoreError extends Error {
   override readonly name = 'RestoreError';
@@ -21,9 +15,9 @@ export class RestoreError extends Error {
   readonly line: number;
   readonly reason: string;
   /** The state that the failed restore leaves behind. */
-  readonly after: Tables;
+  readonly after: MemoryTables;
 
-  constructor(table: string, line: number, reason: string, after: Tables) {
+  constructor(table: string, line: number, reason: string, after: MemoryTables) {
     super(`iptables-restore, table ${table || '(none)'}, line ${line}: ${reason}`);
     this.table = table;
     this.line = line;
@@ -42,10 +36,10 @@ export const BUILT_IN_CHAINS: ReadonlyMap<string, readonly string[]> = new Map([
 
 /** The new state; `tables` itself is left alone. Throws a `RestoreError`. */
 export function applyRestore(
-  tables: Tables,
+  tables: MemoryTables,
   restore: string | Iterable<RestoreOperation>,
   options: { readonly noflush: boolean } = { noflush: true },
-): Tables {
+): MemoryTables {
   const committed = new Map(tables);
   const operations = typeof restore === 'string' ? readOperations(restore) : restore;
   let open: TableState | undefined;
@@ -75,11 +69,11 @@ export function applyRestore(
 class TableState {
   readonly #table: string;
   readonly #builtIn: readonly string[];
-  readonly #chains: Map<string, ParsedChain>;
+  readonly #chains: Map<string, MemoryChain>;
   readonly #references = new Map<string, number>();
-  readonly #copied = new Set<readonly ParsedRule[]>();
+  readonly #copied = new Set<readonly TextRule[]>();
 
-  constructor(table: string, chains: ReadonlyMap<string, ParsedChain> | undefined) {
+  constructor(table: string, chains: ReadonlyMap<string, MemoryChain> | undefined) {
     const builtIn = BUILT_IN_CHAINS.get(table);
     if (!builtIn) throw new Error(`table ${table} does not exist`);
     this.#table = table;
@@ -121,12 +115,12 @@ class TableState {
         break;
       }
       case 'delete': {
-        const key = ruleKey(operation.rule);
+        const { key } = operation.rule;
         const rules = this.#rulesOf(operation.chain);
         this.#remove(
           operation.chain,
           rules,
-          rules.findIndex((rule) => ruleKey(rule) === key),
+          rules.findIndex((rule) => rule.key === key),
         );
         break;
       }
@@ -138,7 +132,7 @@ class TableState {
     }
   }
 
-  commit(): ReadonlyMap<string, ParsedChain> {
+  commit(): ReadonlyMap<string, MemoryChain> {
     checkTable(this.#chains, this.#builtIn);
     return this.#chains;
   }
@@ -175,9 +169,9 @@ class TableState {
     this.#chains.delete(chain);
   }
 
-  #add(chain: string, rules: ParsedRule[], index: number, rule: ParsedRule): void {
+  #add(chain: string, rules: TextRule[], index: number, rule: TextRule): void {
     checkRule(this.#table, chain, rule);
-    const next = jumpOf(rule);
+    const next = rule.jump;
     if (next !== undefined && (!this.#chains.has(next) || this.#isBuiltIn(next))) {
       throw new Error(`a jump to the missing chain ${next}`);
     }
@@ -185,30 +179,30 @@ class TableState {
     this.#refer(rule, 1);
   }
 
-  #remove(chain: string, rules: ParsedRule[], index: number): void {
+  #remove(chain: string, rules: TextRule[], index: number): void {
     const rule = rules[index];
     if (!rule) throw new Error(`no such rule in chain ${chain}`);
     rules.splice(index, 1);
     this.#refer(rule, -1);
   }
 
-  #existing(chain: string): ParsedChain {
+  #existing(chain: string): MemoryChain {
     const existing = this.#chains.get(chain);
     if (!existing) throw new Error(`chain ${chain} does not exist`);
     return existing;
   }
 
-  #rulesOf(chain: string): ParsedRule[] {
+  #rulesOf(chain: string): TextRule[] {
     const existing = this.#existing(chain);
-    if (this.#copied.has(existing.rules)) return existing.rules as ParsedRule[];
+    if (this.#copied.has(existing.rules)) return existing.rules as TextRule[];
     const rules = [...existing.rules];
     this.#copied.add(rules);
     this.#chains.set(chain, { ...existing, rules });
     return rules;
   }
 
-  #refer(rule: Rule, change: 1 | -1): void {
-    const chain = jumpOf(rule);
+  #refer(rule: TextRule, change: 1 | -1): void {
+    const chain = rule.jump;
     if (chain !== undefined) this.#references.set(chain, (this.#references.get(chain) ?? 0) + change);
   }
 }
@@ -227,30 +221,27 @@ function checkChainName(chain: string): void {
   }
 }
 
-export function checkRule(table: string, chain: string, rule: Rule): void {
-  const { matches, target } = rule;
-  const protocols = matches.filter((match) => match.kind === 'protocol');
+function checkRule(table: string, chain: string, { options, target }: TextRule): void {
+  const protocols = options.filter(({ name }) => name === '-p');
+  const [protocol] = protocols[0]?.values ?? [];
+  const modules = new Set(options.flatMap(({ module, name, values }) => (name === '-m' ? values : [module])));
   if (protocols.length > 1) throw new Error('more than one protocol');
-  if (protocols.length === 0 && matches.some((match) => match.kind === 'destinationPort')) {
+  for (const module of ['tcp', 'udp', 'sctp'])
+    if (modules.has(module) && protocol !== module) throw new Error(`-m ${module} without -p ${module}`);
+  if (protocol === undefined && options.some(({ name }) => name === '--dport'))
     throw new Error('a port without a protocol');
-  }
-  if (
-    (chain === 'OUTPUT' || chain === 'POSTROUTING') &&
-    matches.some((match) => match.kind === 'inInterface')
-  ) {
+  if ((chain === 'OUTPUT' || chain === 'POSTROUTING') && options.some(({ name }) => name === '-i'))
     throw new Error(`-i in ${chain}`);
-  }
-  if ((target?.kind === 'dnat' || target?.kind === 'masquerade') && table !== 'nat') {
-    throw new Error(`${target.kind} in table ${table}`);
-  }
-  if (target?.kind === 'reject' && table !== 'filter') throw new Error(`reject in table ${table}`);
-  if (target?.kind === 'dnat' && protocols.length === 0 && /\d:\d+$|\]:\d+$/.test(target.to)) {
+  const [, kind = '', , value = ''] = target;
+  if ((kind === 'DNAT' || kind === 'MASQUERADE') && table !== 'nat')
+    throw new Error(`${kind} in table ${table}`);
+  if (kind === 'REJECT' && table !== 'filter') throw new Error(`reject in table ${table}`);
+  if (kind === 'DNAT' && protocol === undefined && /\d:\d+$|\]:\d+$/.test(value))
     throw new Error('dnat to a port without a protocol');
-  }
 }
 
 /** Only what a packet can reach is checked, as in the kernel: a loop that nothing leads to may stand. */
-function checkTable(chains: ReadonlyMap<string, ParsedChain>, builtIn: readonly string[]): void {
+function checkTable(chains: ReadonlyMap<string, MemoryChain>, builtIn: readonly string[]): void {
   const heights = new Map<string, number>();
   for (const root of builtIn) {
     if (height(root, chains, heights) > NESTED_CHAINS)
@@ -262,7 +253,7 @@ function checkTable(chains: ReadonlyMap<string, ParsedChain>, builtIn: readonly 
 /** How many jumps can follow one another from here. */
 function height(
   chain: string,
-  chains: ReadonlyMap<string, ParsedChain>,
+  chains: ReadonlyMap<string, MemoryChain>,
   heights: Map<string, number>,
 ): number {
   const known = heights.get(chain);
@@ -271,7 +262,7 @@ function height(
   heights.set(chain, Infinity);
   let highest = 0;
   for (const rule of chains.get(chain)?.rules ?? []) {
-    const next = jumpOf(rule);
+    const next = rule.jump;
     if (next !== undefined) highest = Math.max(highest, 1 + height(next, chains, heights));
   }
   heights.set(chain, highest);
@@ -279,18 +270,18 @@ function height(
 }
 
 /** Addresses of arriving and local packets are rewritten before routing, those of leaving ones after it. */
-function checkHook(root: string, chains: ReadonlyMap<string, ParsedChain>): void {
+function checkHook(root: string, chains: ReadonlyMap<string, MemoryChain>): void {
   const reached = new Set([root]);
   for (const chain of reached) {
     for (const rule of chains.get(chain)?.rules ?? []) {
-      const kind = rule.target?.kind;
-      if (kind === 'dnat' && root !== 'PREROUTING' && root !== 'OUTPUT') {
+      const kind = rule.target[1];
+      if (kind === 'DNAT' && root !== 'PREROUTING' && root !== 'OUTPUT') {
         throw new Error(`dnat in chain ${chain}, reached from ${root}`);
       }
-      if (kind === 'masquerade' && root !== 'POSTROUTING') {
+      if (kind === 'MASQUERADE' && root !== 'POSTROUTING') {
         throw new Error(`masquerade in chain ${chain}, reached from ${root}`);
       }
-      const next = jumpOf(rule);
+      const next = rule.jump;
       if (next !== undefined) reached.add(next);
     }
   }

@@ -236,17 +236,6 @@ export const SAMPLES: readonly Sample[] = [
     },
     needs: 'the match module ipvs',
   },
-  {
-    table: 'filter',
-    text: String.raw`-m comment --comment "it's \"odd\" \\ here" -o eth0 -j LOG --log-prefix "two words"`,
-    rule: {
-      matches: [
-        { kind: 'other', args: ['-m', 'comment', '--comment', String.raw`it's "odd" \ here`] },
-        { kind: 'other', args: ['-o', 'eth0'] },
-      ],
-      target: { kind: 'other', args: ['-j', 'LOG', '--log-prefix', 'two words'] },
-    },
-  },
   { table: 'filter', text: '', rule: { matches: [], target: undefined } },
 ];
 
