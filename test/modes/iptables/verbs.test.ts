@@ -145,8 +145,8 @@ describe('the words of each command', () => {
     const told: unknown[] = [];
     const { client } = await openFake(
       LEGACY,
-      (argv, { env }) => {
-        told.push(argv.join(' '), env);
+      (command, { env }) => {
+        told.push(command, env);
         return {};
       },
       { lockSeconds: 9, lockPath: '/tmp/lock' },
