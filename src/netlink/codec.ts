@@ -41,14 +41,17 @@ export interface Message extends MessageHeader {
   readonly payload: Uint8Array;
 }
 
-/** A buffer that grows. `reserve` may replace `bytes` and `view`. */
-export class ByteBuffer {
-  protected bytes = new Uint8Array();
-  protected view = new DataView(this.bytes.buffer);
+/** Writes messages one after another into one buffer, which grows. */
+export class MessageWriter {
+  protected bytes: Uint8Array<ArrayBuffer>;
+  /** Like `bytes`, replaced when the buffer grows. */
+  protected view: DataView;
   protected used = 0;
+  readonly #text = new TextEncoder();
 
-  constructor(capacity: number) {
-    this.renew(capacity);
+  constructor(capacity = 4096) {
+    this.bytes = new Uint8Array(capacity);
+    this.view = new DataView(this.bytes.buffer);
   }
 
   /** In bytes. */
@@ -61,49 +64,20 @@ export class ByteBuffer {
     const start = this.used;
     this.used += align(size);
     if (this.used > this.bytes.length) {
-      const { bytes, used } = this;
-      this.renew(Math.max(used, bytes.length * 2));
+      const { bytes } = this;
+      this.bytes = new Uint8Array(Math.max(this.used, bytes.length * 2));
       this.bytes.set(bytes.subarray(0, start));
-      this.used = used;
+      this.view = new DataView(this.bytes.buffer);
     }
     return start;
   }
 
-  /** Begins an empty buffer. */
-  protected renew(capacity: number): void {
-    this.bytes = new Uint8Array(capacity);
-    this.view = new DataView(this.bytes.buffer);
-    this.used = 0;
-  }
-}
-
-/** Writes messages one after another into one buffer. */
-export class MessageWriter extends ByteBuffer {
-  readonly #text = new TextEncoder();
-  readonly #nestFlag: number;
-
-  /** `nestFlag` marks a nest. The kernel accepts nests with and without it; nf_tables returns them without. */
-  constructor(capacity = 4096, nestFlag = NLA_F_NESTED) {
-    super(capacity);
-    this.#nestFlag = nestFlag;
-  }
-
   message(header: MessageHeader, payload: (writer: this) => void): this {
-    const start = this.openMessage(header.type, header.flags, header.sequence);
-    payload(this);
-    return this.closeMessage(start);
-  }
-
-  /** The same without a function. Returns what `closeMessage` needs. */
-  openMessage(type: number, flags: number, sequence: number): number {
     const start = this.reserve(HEADER_BYTES);
-    this.view.setUint16(start + 4, type, LITTLE_ENDIAN);
-    this.view.setUint16(start + 6, flags, LITTLE_ENDIAN);
-    this.view.setUint32(start + 8, sequence, LITTLE_ENDIAN);
-    return start;
-  }
-
-  closeMessage(start: number): this {
+    this.view.setUint16(start + 4, header.type, LITTLE_ENDIAN);
+    this.view.setUint16(start + 6, header.flags, LITTLE_ENDIAN);
+    this.view.setUint32(start + 8, header.sequence, LITTLE_ENDIAN);
+    payload(this);
     this.view.setUint32(start, this.used - start, LITTLE_ENDIAN);
     return this;
   }
@@ -158,7 +132,7 @@ export class MessageWriter extends ByteBuffer {
   /** `isKept`: also when nothing was written into it. */
   closeNest(start: number, type: number, isKept = true): this {
     if (!isKept && this.used === start + ATTRIBUTE_HEADER_BYTES) this.used = start;
-    else this.#attributeHeader(start, type | this.#nestFlag, this.used - start);
+    else this.#attributeHeader(start, type | NLA_F_NESTED, this.used - start);
     return this;
   }
 
@@ -182,26 +156,15 @@ export class MessageWriter extends ByteBuffer {
   }
 }
 
-/** Throws where the bytes are no message. */
-export function forEachMessage(
-  bytes: Uint8Array,
-  act: (view: DataView, offset: number, length: number) => void,
-): void {
+/** The messages of one datagram. */
+export function decodeMessages(bytes: Uint8Array): readonly Message[] {
   const view = viewOf(bytes);
+  const messages: Message[] = [];
   for (let offset = 0; offset < bytes.length; ) {
     const left = bytes.length - offset;
     const length = left < HEADER_BYTES ? 0 : view.getUint32(offset, LITTLE_ENDIAN);
     if (length < HEADER_BYTES || length > left)
       throw malformedMessage(`a message claims ${length} of ${left} bytes`);
-    act(view, offset, length);
-    offset += align(length);
-  }
-}
-
-/** The messages of one datagram. */
-export function decodeMessages(bytes: Uint8Array): readonly Message[] {
-  const messages: Message[] = [];
-  forEachMessage(bytes, (view, offset, length) => {
     messages.push({
       type: view.getUint16(offset + 4, LITTLE_ENDIAN),
       flags: view.getUint16(offset + 6, LITTLE_ENDIAN),
@@ -209,7 +172,8 @@ export function decodeMessages(bytes: Uint8Array): readonly Message[] {
       sender: view.getUint32(offset + 12, LITTLE_ENDIAN),
       payload: bytes.subarray(offset + HEADER_BYTES, offset + length),
     });
-  });
+    offset += align(length);
+  }
   return messages;
 }
 

@@ -41,14 +41,13 @@ describe('in a namespace', () => {
       'sockets',
       `${IMPORTS}
        import { directChannel } from './test/netlink/support/directChannel.ts';
-       import { NFNLGRP_NFTABLES } from './src/netlink/nftables/message.ts';
-       import { decodeNotification } from './src/netlink/nftables/notifications.ts';
+       import { NFNLGRP_NFTABLES, namesIn } from './src/netlink/nftables/message.ts';
        import { transaction } from './src/netlink/nftables/transaction.ts';
        import { NETLINK_NETFILTER } from './src/netlink/socket.ts';
        const sockets = new NetlinkSockets();
        const heard = { all: [], others: [] };
        const record = (into) => ({
-         messages: (messages) => into.push(...messages.map(decodeNotification).flatMap(({ table }) => table?.name ?? [])),
+         messages: (messages) => into.push(...messages.flatMap((each) => namesIn(each).table ?? [])),
          lost: () => into.push('lost'),
        });
        await sockets.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], record(heard.all));

@@ -2,8 +2,7 @@
 import { attempt, JunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import { type Message, NLM_F_DUMP } from '../../netlink/codec.ts';
-import type { TablePlace } from '../../netlink/nftables/message.ts';
-import { namesIn } from '../../netlink/nftables/notifications.ts';
+import { namesIn, type TablePlace } from '../../netlink/nftables/message.ts';
 import { decodeRule, getChain, getChains, getRules } from '../../netlink/nftables/objects.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { type NetlinkRequest, requestOnce } from '../../netlink/request.ts';

@@ -13,10 +13,10 @@ import {
   decodeGeneration,
   NFNLGRP_NFTABLES,
   NEW_GENERATION,
+  namesIn,
   operationOf,
   type OperationName,
 } from '../../netlink/nftables/message.ts';
-import { namesIn } from '../../netlink/nftables/notifications.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import type { NetlinkSockets, Watch } from '../../netlink/sockets.ts';
 import type { ProcessObserver } from '../../system/processes.ts';

@@ -1,12 +1,8 @@
 /** Reports what other programs change in our tables, where the kernel cannot forbid it. */
-import { attempt } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Message } from '../../netlink/codec.ts';
 import { familyOfNumber } from '../../netlink/inet.ts';
-import { decodeText } from '../../netlink/kinds.ts';
-import { NFNLGRP_NFTABLES, decodeGeneration, operationOf } from '../../netlink/nftables/message.ts';
-import { decodeNotification } from '../../netlink/nftables/notifications.ts';
-import { NFGENMSG_BYTES } from '../../netlink/generic.ts';
+import { NFNLGRP_NFTABLES, decodeGeneration, namesIn, operationOf } from '../../netlink/nftables/message.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import type { NetlinkSockets, Watch } from '../../netlink/sockets.ts';
 import type { ChangedBy } from '../../proxy/foreignChanges.ts';
@@ -29,7 +25,6 @@ interface Touched {
 type Subscriber = (change: ForeignTableChange | undefined) => void;
 
 const MAX_OBJECTS = 20;
-const ATTRIBUTE_HEADER_BYTES = 4;
 
 export class NftMonitor {
   readonly #onChange: Subscriber;
@@ -64,28 +59,13 @@ export class NftMonitor {
 
   #note(message: Message): void {
     const family = familyOfNumber(message.payload[0] ?? 0);
-    const table = tableOf(message.payload);
+    const { table = '', chain, set } = namesIn(message);
     // A table of our name in another family, such as inet, is another program's.
     if (!family || table === BACKSTOP_TABLE || !isOurTable(table)) return;
     let touched = this.#touched.get(family);
     if (!touched) this.#touched.set(family, (touched = { tables: new Set(), objects: new Set() }));
     touched.tables.add(table);
-    if (touched.objects.size < MAX_OBJECTS) touched.objects.add(objectOf(message) ?? `table ${table}`);
+    if (touched.objects.size < MAX_OBJECTS)
+      touched.objects.add(chain ? `chain ${chain}` : set ? `set ${set}` : `table ${table}`);
   }
-}
-
-/** Every message begins with the table's name. */
-function tableOf(payload: Uint8Array): string {
-  const start = NFGENMSG_BYTES + ATTRIBUTE_HEADER_BYTES;
-  const bytes = payload[NFGENMSG_BYTES] ?? 0;
-  return decodeText(payload.subarray(start, NFGENMSG_BYTES + bytes));
-}
-
-function objectOf(message: Message): string | undefined {
-  const notification = attempt(() => decodeNotification(message));
-  if (!notification) return undefined;
-  if ('chain' in notification) return `chain ${notification.chain.name}`;
-  if ('rule' in notification) return `chain ${notification.rule.chain}`;
-  if ('set' in notification) return `set ${notification.set.name}`;
-  return 'elements' in notification ? `set ${notification.elements.set}` : undefined;
 }

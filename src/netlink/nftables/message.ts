@@ -1,6 +1,6 @@
 /** What all messages of nf_tables have in common. Numbers from linux/netfilter/nf_tables.h. */
 import { AttributeTable, optional, required, type Rows, type ValueOf } from '../attributes.ts';
-import { isAscii, malformedMessage } from '../codec.ts';
+import { isAscii, malformedMessage, type Message } from '../codec.ts';
 import { type AttributeKind, bytesAt, decodeText, text, u32be, words } from '../kinds.ts';
 import { NFGENMSG_BYTES, NFNL_SUBSYS_NFTABLES, nfnlRequest, nfnlType, NFPROTO_UNSPEC } from '../generic.ts';
 import { NETLINK_NETFILTER } from '../socket.ts';
@@ -67,6 +67,27 @@ export function nftRequest<R extends Rows>(
 /** The operation of a message, `undefined` when it is another subsystem's. */
 export function operationOf({ type }: { readonly type: number }): OperationName | undefined {
   return type >> 8 === NFNL_SUBSYS_NFTABLES ? OPERATIONS.word(type & 0xff) : undefined;
+}
+
+/** Where a message names what it is about. */
+const NAMES: Readonly<Record<string, AttributeTable<Rows>>> = {
+  table: new AttributeTable('a table', { table: optional(1, text) }),
+  chain: new AttributeTable('a chain', { table: optional(1, text), chain: optional(3, text) }),
+  rule: new AttributeTable('a rule', { table: optional(1, text), chain: optional(2, text) }),
+  set: new AttributeTable('a set', { table: optional(1, text), set: optional(2, text) }),
+  elements: new AttributeTable('elements', { table: optional(1, text), set: optional(2, text) }),
+};
+
+interface Names {
+  readonly table?: string | undefined;
+  readonly chain?: string | undefined;
+  readonly set?: string | undefined;
+}
+
+/** The names in a notification or in one message of a dump; none where it is about something else. */
+export function namesIn(message: Pick<Message, 'type' | 'payload'>): Names {
+  const operation = operationOf(message) ?? '';
+  return NAMES[operation.slice(operation.indexOf(' ') + 1)]?.read(message.payload, NFGENMSG_BYTES) ?? {};
 }
 
 interface InFamily {
@@ -141,7 +162,7 @@ export function encodeUserData(data: readonly UserDatum[]): Uint8Array {
 }
 
 /** `undefined` for what does not follow the convention: another program's. */
-export function decodeUserData(bytes: Uint8Array): readonly UserDatum[] | undefined {
+function decodeUserData(bytes: Uint8Array): readonly UserDatum[] | undefined {
   const data: UserDatum[] = [];
   for (let offset = 0; offset < bytes.length; ) {
     const [type, length] = bytes.subarray(offset);

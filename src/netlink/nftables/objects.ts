@@ -19,7 +19,6 @@ import {
   readMessage,
   type TablePlace,
 } from './message.ts';
-import { decodeSetComment } from './setSpec.ts';
 
 export const NFT_TABLE_F_DORMANT = 0x1;
 export const NFT_TABLE_F_OWNER = 0x2;
@@ -31,7 +30,6 @@ export const TABLE_ATTRIBUTES = new AttributeTable('a table', {
   flags: withDefault(2, u32be, 0),
   /** Chains, sets and other objects in it. */
   objects: withDefault(3, u32be, 0),
-  handle: withDefault(4, u64be, 0n),
   comment: optional(6, commentKind),
   /** The number of the socket whose own it is. */
   owner: optional(7, u32be),
@@ -49,8 +47,6 @@ export const CHAIN_ATTRIBUTES = new AttributeTable('a chain', {
   priority: optional([4, 2], i32be),
   policy: optional(5, ifKnown(POLICIES)),
   type: optional(7, text),
-  comment: optional(12, commentKind),
-  handle: withDefault(2, u64be, 0n),
   /** Its rules, and the rules and elements that lead to it. */
   references: withDefault(6, u32be, 0),
 });
@@ -85,9 +81,6 @@ export const SET_ATTRIBUTES = new AttributeTable('a set', {
   userData: withDefault(13, bytes, new Uint8Array()),
   /** Of each element: a counter. */
   expression: optional(17, expressionKind),
-  handle: withDefault(16, u64be, 0n),
-  /** How many elements it has; since Linux 6.17. */
-  count: optional(20, u32be),
 });
 
 export interface KernelTable extends MessageOf<typeof TABLE_ATTRIBUTES> {
@@ -103,9 +96,8 @@ export interface BaseChain {
   readonly policy: Parameters<(typeof POLICIES)['number']>[0];
 }
 
-type ChainFields = 'family' | 'table' | 'name' | 'handle' | 'references' | 'comment';
-
-interface KernelChain extends Pick<MessageOf<typeof CHAIN_ATTRIBUTES>, ChainFields> {
+interface KernelChain
+  extends Pick<MessageOf<typeof CHAIN_ATTRIBUTES>, 'family' | 'table' | 'name' | 'references'> {
   /** `undefined` also where its hook is none of ours. */
   readonly base: BaseChain | undefined;
   readonly isBase: boolean;
@@ -159,9 +151,9 @@ export function decodeTable(payload: Uint8Array): KernelTable {
 
 export function decodeChain(payload: Uint8Array): KernelChain {
   const chain = readMessage(CHAIN_ATTRIBUTES, payload);
-  const { family, table, name, handle, references, comment } = chain;
+  const { family, table, name, references } = chain;
   const isBase = chain.hook !== undefined || chain.priority !== undefined;
-  return { family, table, name, handle, references, comment, isBase, base: baseOf(chain) };
+  return { family, table, name, references, isBase, base: baseOf(chain) };
 }
 
 function baseOf(chain: ValueOf<typeof CHAIN_ATTRIBUTES>): BaseChain | undefined {
@@ -174,9 +166,6 @@ export function decodeRule(payload: Uint8Array): MessageOf<typeof RULE_ATTRIBUTE
   return readMessage(RULE_ATTRIBUTES, payload);
 }
 
-export function decodeSet(
-  payload: Uint8Array,
-): MessageOf<typeof SET_ATTRIBUTES> & { readonly comment: string | undefined } {
-  const set = readMessage(SET_ATTRIBUTES, payload);
-  return { ...set, comment: decodeSetComment(set.userData) };
+export function decodeSet(payload: Uint8Array): MessageOf<typeof SET_ATTRIBUTES> {
+  return readMessage(SET_ATTRIBUTES, payload);
 }

@@ -3,10 +3,9 @@
  */
 import type { ValueOf } from '../attributes.ts';
 import { LITTLE_ENDIAN } from '../codec.ts';
-import { decodeText } from '../kinds.ts';
 import { type Expression, META_KEYS, wordsOf } from './expressions.ts';
 import type { SET_ATTRIBUTES } from './objects.ts';
-import { type UserDatum, commentText, decodeUserData, encodeUserData } from './message.ts';
+import { type UserDatum, commentText, encodeUserData } from './message.ts';
 
 /** One field, or the parts of a concatenation. */
 export type SetFields = { readonly type: readonly DataType[] } | { readonly typeof: readonly Selector[] };
@@ -53,10 +52,7 @@ const VERDICT_BYTES = 16;
 const NEW_COUNTER: Expression = { kind: 'counter', packets: 0n, bytes: 0n };
 
 /** The properties that the kernel compares. */
-export type SetProperties = Omit<
-  ValueOf<typeof SET_ATTRIBUTES>,
-  'table' | 'name' | 'id' | 'handle' | 'count'
->;
+export type SetProperties = Omit<ValueOf<typeof SET_ATTRIBUTES>, 'table' | 'name' | 'id'>;
 
 /** What the kernel returns for such a set. */
 export function propertiesOf(spec: SetSpec): SetProperties {
@@ -160,11 +156,6 @@ export function encodeSetUserData({ key, data, comment }: SetSpec): Uint8Array {
   if (data) entries.push(number(UDATA_SET_DATA_INTERVAL, 0));
   if (comment !== undefined) entries.push({ type: UDATA_SET_COMMENT, value: commentText(comment) });
   return encodeUserData(entries);
-}
-
-export function decodeSetComment(userData: Uint8Array): string | undefined {
-  const comment = decodeUserData(userData)?.find(({ type }) => type === UDATA_SET_COMMENT);
-  return comment && decodeText(comment.value);
 }
 
 /** A concatenation has none. Unlike that of its type, the byte order of `meta l4proto` is known. */

@@ -42,17 +42,13 @@ export type NftOperation =
   /** With all that is in it. */
   | ({ readonly kind: 'deleteTable' } & TablePlace)
   /** One that is there already stays, with its rules. */
-  | ({ readonly kind: 'addChain'; readonly base?: BaseChain; readonly comment?: string } & ChainPlace)
+  | ({ readonly kind: 'addChain'; readonly base?: BaseChain } & ChainPlace)
   /** Refused with EBUSY while a rule or a map leads to it. Its rules are deleted with it. */
   | ({ readonly kind: 'deleteChain' } & ChainPlace)
   /** All its rules; the chain stays. */
   | ({ readonly kind: 'flushChain' } & ChainPlace)
   /** At the end of its chain. */
-  | ({
-      readonly kind: 'addRule';
-      readonly expressions: readonly Expression[];
-      readonly comment?: string;
-    } & ChainPlace)
+  | ({ readonly kind: 'addRule'; readonly expressions: readonly Expression[] } & ChainPlace)
   | ({ readonly kind: 'deleteRule'; readonly handle: bigint } & ChainPlace)
   /** One that is there already stays. */
   | ({ readonly kind: 'addSet'; readonly set: SetSpec } & TablePlace)
@@ -126,38 +122,32 @@ export function requestsOf(operation: NftOperation, index: number): readonly Net
     case 'deleteTable':
       return [nftRequest('delete table', 0, family, TABLE_ATTRIBUTES, { name: table })];
     case 'addChain': {
-      const { chain, base, comment } = operation;
-      const fields = { table, name: chain, ...base, comment };
+      const fields = { table, name: operation.chain, ...operation.base };
       return [nftRequest('new chain', NLM_F_CREATE, family, CHAIN_ATTRIBUTES, fields)];
     }
     case 'deleteChain':
       return [nftRequest('delete chain', 0, family, CHAIN_ATTRIBUTES, { table, name: operation.chain })];
-    case 'addRule': {
-      const { chain, expressions, comment } = operation;
-      const fields = { table, chain, expressions, comment };
-      return [nftRequest('new rule', NLM_F_CREATE | NLM_F_APPEND, family, RULE_ATTRIBUTES, fields)];
-    }
-    case 'deleteRule': {
-      const { chain, handle } = operation;
-      return [nftRequest('delete rule', 0, family, RULE_ATTRIBUTES, { table, chain, handle })];
-    }
+    case 'addRule':
+      return [nftRequest('new rule', NLM_F_CREATE | NLM_F_APPEND, family, RULE_ATTRIBUTES, operation)];
+    case 'deleteRule':
     case 'flushChain':
-      return [nftRequest('delete rule', 0, family, RULE_ATTRIBUTES, { table, chain: operation.chain })];
+      return [nftRequest('delete rule', 0, family, RULE_ATTRIBUTES, operation)];
     case 'addSet': {
-      const { set } = operation;
-      const fields = { table, name: set.name, id: index + 1, ...propertiesOf(set) };
+      const fields = { table, name: operation.set.name, id: index + 1, ...propertiesOf(operation.set) };
       return [nftRequest('new set', NLM_F_CREATE, family, SET_ATTRIBUTES, fields)];
     }
     case 'deleteSet':
       return [nftRequest('delete set', 0, family, SET_ATTRIBUTES, { table, name: operation.set })];
     case 'addElements':
+    case 'deleteElements': {
+      const isNew = operation.kind === 'addElements';
+      const [name, flags] = isNew
+        ? (['new elements', NLM_F_CREATE] as const)
+        : (['delete elements', 0] as const);
       return Array.from(operation.elements.messages(), (encoded) =>
-        elementsRequest('new elements', NLM_F_CREATE, operation, encoded),
+        elementsRequest(name, flags, operation, encoded),
       );
-    case 'deleteElements':
-      return Array.from(operation.elements.messages(), (encoded) =>
-        elementsRequest('delete elements', 0, operation, encoded),
-      );
+    }
   }
 }
 

@@ -3,8 +3,7 @@ import { expect, test } from 'vitest';
 import { decodeChain, decodeRule, decodeSet, decodeTable } from '../../../src/netlink/nftables/objects.ts';
 import { decodeElements, type SetElement } from '../../../src/netlink/nftables/elements.ts';
 import { decodeExpression } from '../../../src/netlink/nftables/expressions.ts';
-import { decodeNotification } from '../../../src/netlink/nftables/notifications.ts';
-import { decodeComment, decodeGeneration } from '../../../src/netlink/nftables/message.ts';
+import { decodeComment, decodeGeneration, namesIn } from '../../../src/netlink/nftables/message.ts';
 import { propertiesOf, type SetSpec } from '../../../src/netlink/nftables/setSpec.ts';
 import { unhex } from '../../system/support/bytes.ts';
 import { type Decoder, decoder, fuzz } from '../support/fuzz.ts';
@@ -18,7 +17,6 @@ const DECODERS: readonly Decoder[] = [
   decoder('a table', decodeTable, golden.TABLE, {
     family: 'ip',
     name: 't',
-    handle: 1n,
     flags: 0,
     isDormant: false,
     objects: 7,
@@ -27,7 +25,6 @@ const DECODERS: readonly Decoder[] = [
   decoder('a base chain', decodeChain, golden.BASE_CHAIN, {
     ...PLACE,
     name: 'a',
-    handle: 1n,
     base: { type: 'nat', hook: 'prerouting', priority: -100, policy: 'accept' },
     isBase: true,
     references: 1,
@@ -35,10 +32,8 @@ const DECODERS: readonly Decoder[] = [
   decoder('a plain chain', decodeChain, golden.PLAIN_CHAIN, {
     ...PLACE,
     name: 'b',
-    handle: 2n,
     isBase: false,
     references: 2,
-    comment: 'plain',
   }),
   decoder('a rule', decodeRule, golden.RULE, {
     ...PLACE,
@@ -53,8 +48,6 @@ const DECODERS: readonly Decoder[] = [
   }),
   decoder('a map', decodeSet, golden.MAP, {
     ...PLACE,
-    handle: 3n,
-    count: 1,
     ...declared({
       name: 'any-3',
       key: { typeof: ['ip daddr', 'meta l4proto', 'th dport', 'numgen random mod 3'] },
@@ -65,13 +58,10 @@ const DECODERS: readonly Decoder[] = [
   }),
   decoder('a set of concatenated intervals', decodeSet, golden.CONCATENATED_INTERVALS, {
     ...PLACE,
-    handle: 4n,
-    count: 1,
     ...declared({ name: 'allowed', key: { type: ['ipv4_addr', 'inet_service'] }, flags: ['interval'] }),
   }),
   decoder('a dynamic map', decodeSet, golden.DYNAMIC_MAP, {
     ...PLACE,
-    handle: 7n,
     ...declared({
       name: 'aff',
       key: { type: ['ipv4_addr'] },
@@ -112,13 +102,21 @@ const DECODERS: readonly Decoder[] = [
     processId: 0x57b0,
     processName: 'nft',
   }),
-  decoder('news', (payload) => decodeNotification({ type: (10 << 8) | 6, payload }), golden.RULE),
+  decoder(
+    'the names in a notification',
+    (payload) => namesIn({ type: (10 << 8) | 6, payload }),
+    golden.RULE,
+    {
+      table: 't',
+      chain: 'a',
+    },
+  ),
   decoder('a comment', (bytes) => [decodeComment(bytes)], unhex('0005 6d696e6500'), ['mine']),
   ...GOLDEN_EXPRESSIONS.map(({ line, bytes, value }) => decoder(line, decodeExpression, bytes, value)),
 ];
 
 function declared(spec: SetSpec): object {
-  return { ...propertiesOf(spec), name: spec.name, comment: spec.comment };
+  return { ...propertiesOf(spec), name: spec.name };
 }
 
 function elementsOf(payload: Uint8Array): readonly SetElement[] {
@@ -127,20 +125,16 @@ function elementsOf(payload: Uint8Array): readonly SetElement[] {
 
 fuzz(DECODERS);
 
-test.each([
-  [0, 'new table', golden.TABLE],
-  [2, 'deleted table', golden.TABLE],
-  [3, 'new chain', golden.BASE_CHAIN],
-  [5, 'deleted chain', golden.PLAIN_CHAIN],
-  [6, 'new rule', golden.RULE],
-  [8, 'deleted rule', golden.RULE],
-  [9, 'new set', golden.MAP],
-  [11, 'deleted set', golden.MAP],
-  [12, 'new elements', golden.MAP_ELEMENT],
-  [14, 'deleted elements', golden.MAP_ELEMENT],
-  [15, 'new generation', golden.GENERATION],
-  [18, 'other', golden.TABLE],
-])('news, operation %i: %s', (operation, kind, payload) => {
-  expect(decodeNotification({ type: (10 << 8) | operation, payload }).kind).toBe(kind);
-  expect(decodeNotification({ type: (1 << 8) | operation, payload })).toEqual({ kind: 'other' });
+test.each<[number, Record<string, string>, Uint8Array]>([
+  [0, { table: 't' }, golden.TABLE],
+  [3, { table: 't', chain: 'a' }, golden.BASE_CHAIN],
+  [5, { table: 't', chain: 'b' }, golden.PLAIN_CHAIN],
+  [8, { table: 't', chain: 'a' }, golden.RULE],
+  [9, { table: 't', set: 'any-3' }, golden.MAP],
+  [14, { table: 't', set: 'any-3' }, golden.MAP_ELEMENT],
+  [15, {}, golden.GENERATION],
+  [18, {}, golden.TABLE],
+])('a notification, operation %i: %j', (operation, names, payload) => {
+  expect(namesIn({ type: (10 << 8) | operation, payload })).toEqual(names);
+  expect(namesIn({ type: (1 << 8) | operation, payload })).toEqual({});
 });

@@ -53,18 +53,17 @@ it.each<[line: string, operation: NftOperation, bytes: string]>([
      14000480 08000100 00000000 08000200 ffffff9c 08000500 00000001 08000700 6e617400`,
   ],
   [
-    'nft add rule ip t a drop comment "why"',
+    'nft add rule ip t a drop',
     {
       kind: 'addRule',
       ...PLACE,
       chain: 'a',
       expressions: [{ kind: 'verdict', verdict: 'drop' }],
-      comment: 'why',
     },
-    // NEWRULE, create, append; EXPRESSIONS { ELEM { NAME "immediate", DATA { DREG 0, DATA { VERDICT { CODE 0 } } } } }, USERDATA
-    `64000000 060a000c 01000000 00000000 02000000 06000100 74000000 06000200 61000000
+    // NEWRULE, create, append; EXPRESSIONS { ELEM { NAME "immediate", DATA { DREG 0, DATA { VERDICT { CODE 0 } } } } }
+    `58000000 060a000c 01000000 00000000 02000000 06000100 74000000 06000200 61000000
      34000480 30000180 0e000100 696d6d65 64696174 65000000 1c000280 08000100 00000000
-     10000280 0c000280 08000100 00000000 0a000700 00047768 79000000`,
+     10000280 0c000280 08000100 00000000`,
   ],
   [
     'nft delete rule ip t a handle 8',
@@ -118,24 +117,18 @@ describe('there and back', () => {
 
   it('chains', () => {
     fc.assert(
-      fc.property(name, comment, fc.option(baseChain, { nil: undefined }), (chain, text, base) => {
-        const [payload] = sent({ kind: 'addChain', ...PLACE, chain, comment: text, ...(base && { base }) });
-        expect(decodeChain(payload)).toMatchObject({ name: chain, comment: text, base });
+      fc.property(name, fc.option(baseChain, { nil: undefined }), (chain, base) => {
+        const [payload] = sent({ kind: 'addChain', ...PLACE, chain, ...(base && { base }) });
+        expect(decodeChain(payload)).toMatchObject({ name: chain, base });
       }),
     );
   });
 
   it('rules', () => {
     fc.assert(
-      fc.property(fc.array(expressions, { maxLength: 8 }), comment, (list, text) => {
-        const [payload] = sent({
-          kind: 'addRule',
-          ...PLACE,
-          chain: 'c',
-          expressions: list,
-          comment: text,
-        });
-        expect(decodeRule(payload)).toMatchObject({ expressions: list, comment: text });
+      fc.property(fc.array(expressions, { maxLength: 8 }), (list) => {
+        const [payload] = sent({ kind: 'addRule', ...PLACE, chain: 'c', expressions: list });
+        expect(decodeRule(payload)).toMatchObject({ expressions: list });
       }),
     );
   });
@@ -144,7 +137,7 @@ describe('there and back', () => {
     fc.assert(
       fc.property(setSpec, (set) => {
         const decoded = decodeSet(sent({ kind: 'addSet', ...PLACE, set })[0]);
-        expect(decoded).toEqual({ ...decoded, ...propertiesOf(set), name: set.name, comment: set.comment });
+        expect(decoded).toEqual({ ...decoded, ...propertiesOf(set), name: set.name });
       }),
     );
   });

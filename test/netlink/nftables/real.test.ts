@@ -16,8 +16,7 @@ const IMPORTS = `
   import { decodeChain, getChains } from './src/netlink/nftables/objects.ts';
   import { ElementList } from './src/netlink/nftables/elementList.ts';
   import { decodeGeneration, getGeneration } from './src/netlink/nftables/message.ts';
-  import { NFNLGRP_NFTABLES } from './src/netlink/nftables/message.ts';
-  import { decodeNotification } from './src/netlink/nftables/notifications.ts';
+  import { NFNLGRP_NFTABLES, operationOf } from './src/netlink/nftables/message.ts';
   import { readElements } from './src/netlink/nftables/elements.ts';
   import { decodeRule, getRules } from './src/netlink/nftables/objects.ts';
   import { decodeTable, getTables } from './src/netlink/nftables/objects.ts';
@@ -156,7 +155,7 @@ describe('in a namespace', () => {
        const sockets = new NetlinkSockets();
        const heard = [];
        await sockets.watch(NETLINK_NETFILTER, [NFNLGRP_NFTABLES], {
-         messages: (messages) => heard.push(...messages.map(decodeNotification)),
+         messages: (messages) => heard.push(...messages.map((each) => ({ kind: operationOf(each), ...each }))),
          lost: () => heard.push({ kind: 'lost' }),
        });
        const generations = () => heard.filter(({ kind }) => kind === 'new generation');
@@ -172,13 +171,13 @@ describe('in a namespace', () => {
        await sockets.close();
        const count = (news) => Object.fromEntries([...new Set(news.map(({ kind }) => kind))].sort().map((kind) =>
          [kind, news.filter((each) => each.kind === kind).length]));
-       const [{ rule: { expressions } }] = made.filter(({ kind }) => kind === 'new rule');
-       print({ made: count(made), deleted: count(deleted), who: deleted.at(-1).generation.processName, expressions });`,
+       const [{ expressions }] = made.filter(({ kind }) => kind === 'new rule').map(({ payload }) => decodeRule(payload));
+       print({ made: count(made), deleted: count(deleted), who: decodeGeneration(deleted.at(-1).payload).processName, expressions });`,
     );
     const counts = { table: 1, chain: 1, rule: 1, set: 1, elements: 3, generation: 1 };
     expect(answer).toMatchObject({
       made: Object.fromEntries(Object.entries(counts).map(([what, count]) => [`new ${what}`, count])),
-      deleted: { 'deleted table': 1, 'deleted rule': 1, 'deleted set': 1, 'new generation': 1 },
+      deleted: { 'delete table': 1, 'delete rule': 1, 'delete set': 1, 'new generation': 1 },
       who: 'nft',
       expressions: [{ kind: 'verdict', verdict: 'drop' }],
     });
