@@ -17,7 +17,7 @@ import {
   removeTable,
   type StaleTable,
 } from '../modes/nftables/cleanup.ts';
-import { requireNetAdmin } from '../modes/prerequisites/capabilities.ts';
+import { requireNetAdmin } from '../modes/prerequisites/check.ts';
 import { withChannel } from '../netlink/sockets.ts';
 import { deleteNfacct } from '../netlink/nfacct.ts';
 import { NETLINK_GENERIC, NETLINK_NETFILTER, NETLINK_ROUTE } from '../netlink/socket.ts';

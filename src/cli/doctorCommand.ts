@@ -13,7 +13,7 @@ import type { SnapshotHeader } from '../explain/snapshot.ts';
 import type { FamilySubject, Subject } from '../explain/subject.ts';
 import type { Family } from '../model/ip.ts';
 import { type OpenReader, openReader } from '../modes/openReader.ts';
-import { hasCapability, readProcessStatus } from '../modes/prerequisites/capabilities.ts';
+import { hasCapability, readProcessStatus } from '../modes/prerequisites/check.ts';
 import { systemMachine } from '../modes/prerequisites/machine.ts';
 import { didYouMean } from '../text/suggest.ts';
 import { findHolder } from '../system/instanceLock.ts';

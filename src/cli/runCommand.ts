@@ -9,7 +9,7 @@ import { Supervision } from '../daemon/supervision.ts';
 import { messageOf } from '../errors.ts';
 import { createLog, type Log } from '../log/log.ts';
 import { FAMILIES } from '../model/ip.ts';
-import { requireNetAdmin } from '../modes/prerequisites/capabilities.ts';
+import { requireNetAdmin } from '../modes/prerequisites/check.ts';
 import { killOrphans, PARENT_VARIABLE, parentMark } from '../system/procfs.ts';
 import { UsageError } from './commands.ts';
 import type { Output } from './output.ts';

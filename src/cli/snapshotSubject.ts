@@ -8,7 +8,7 @@ import { JunctionError } from '../errors.ts';
 import type { FamilySubject, Subject } from '../explain/subject.ts';
 import type { SnapshotFamily, SnapshotHeader, SnapshotLine } from '../explain/snapshot.ts';
 import type { Family } from '../model/ip.ts';
-import type { KernelReader } from '../modes/kernelReader.ts';
+import type { KernelReader } from '../modes/kernelRules.ts';
 import { askLines } from './localApi.ts';
 import { planFamily } from './planInput.ts';
 

@@ -6,7 +6,7 @@ import type { WatchEvent } from '../explain/types.ts';
 import type { Log } from '../log/log.ts';
 import type { Family } from '../model/ip.ts';
 import type { Node } from '../model/objects.ts';
-import { servedFamilies } from '../modes/familyState.ts';
+import { servedFamilies } from '../modes/staleObjects.ts';
 import { NFACCT } from '../modes/iptables/rules/names.ts';
 import type { Mode } from '../modes/mode.ts';
 import { readNfacct } from '../netlink/nfacct.ts';

@@ -1,7 +1,7 @@
 /** Families that could not be served at the start: probed again now and then, until they can. */
 import type { Log } from '../log/log.ts';
 import { type Family, familyOf, parseIp } from '../model/ip.ts';
-import type { FamilyAnswer, FamilySupport, NotServed } from '../modes/familyState.ts';
+import type { FamilyAnswer, FamilySupport, NotServed } from '../modes/mode.ts';
 import type { Node } from '../model/objects.ts';
 
 interface LeftOutOptions {

@@ -1,6 +1,6 @@
 /** What a start does when it has configuration, credentials and lock: opens the mode, prepares the node, and serves. */
-import { hasCapability, readProcessStatus } from '../modes/prerequisites/capabilities.ts';
-import { servedFamilies } from '../modes/familyState.ts';
+import { hasCapability, readProcessStatus } from '../modes/prerequisites/check.ts';
+import { servedFamilies } from '../modes/staleObjects.ts';
 import { type Mode, openMode } from '../modes/mode.ts';
 import { type CommandRunner, run } from '../system/processes.ts';
 import { Daemon, type DaemonOptions, type DaemonParts } from './daemon.ts';

@@ -3,7 +3,7 @@
  * first, then the lock that keeps a second Junction away, then the mode, then kernel settings, then rules.
  */
 import { onFault } from '../faults.ts';
-import { requireNetAdmin } from '../modes/prerequisites/capabilities.ts';
+import { requireNetAdmin } from '../modes/prerequisites/check.ts';
 import { type InstanceLock, takeInstanceLock } from '../system/instanceLock.ts';
 import { JunctionMetrics } from '../telemetry/metrics/junctionMetrics.ts';
 import { Registry } from '../telemetry/metrics/instruments.ts';

@@ -2,7 +2,7 @@
 import type { FamilySubject, Subject } from '../explain/subject.ts';
 import type { ObjectKey } from '../model/objects.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';
-import type { KernelDifference, KernelReader } from '../modes/kernelReader.ts';
+import type { KernelDifference, KernelReader } from '../modes/kernelRules.ts';
 import { kernelMeaning, type Meaning, planMeaning } from './meaning.ts';
 import { planDifferences } from './plans.ts';
 import { printedDifferences, type PrintedObjects, ServiceOfLine } from './printed.ts';

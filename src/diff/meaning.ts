@@ -4,7 +4,7 @@ import { type Planned, plannedFor } from '../explain/planned.ts';
 import type { FamilySubject, Subject } from '../explain/subject.ts';
 import type { KernelOutcome } from '../explain/types.ts';
 import { percent, printOutcome } from '../explain/words.ts';
-import type { KernelReader } from '../modes/kernelReader.ts';
+import type { KernelReader } from '../modes/kernelRules.ts';
 import type { ServicePortId } from '../model/serviceTracker.ts';
 import { type ComparedPacket, packetsOf, type PacketSet, printAsked } from './packets.ts';
 import type { MeaningDiff, MeaningSummary } from './types.ts';

@@ -1,6 +1,6 @@
 /** Whether our rules in the kernel are those that are planned. */
 import type { FamilySubject } from '../explain/subject.ts';
-import type { KernelDifference } from '../modes/kernelReader.ts';
+import type { KernelDifference } from '../modes/kernelRules.ts';
 import type { GroupFindings } from './group.ts';
 
 const MOST_SHOWN = 5;

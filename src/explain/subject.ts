@@ -6,7 +6,7 @@ import type { ServicePort, ServicePortId } from '../model/serviceTracker.ts';
 import type { Host } from '../plan/decide.ts';
 import type { Planner } from '../plan/planner.ts';
 import type { DetectLocal } from '../plan/view.ts';
-import type { KernelReader } from '../modes/kernelReader.ts';
+import type { KernelReader } from '../modes/kernelRules.ts';
 import type { ChangeRecord } from './types.ts';
 
 export interface Subject {

@@ -8,8 +8,7 @@ import type { FlowTable } from '../proxy/conntrack.ts';
 import type { KernelWriter } from '../proxy/proxier.ts';
 import type { FamilyEvents } from '../proxy/foreignChanges.ts';
 import type { Verification } from '../proxy/syncRunner.ts';
-import type { FamilyAnswer, FamilySupport } from './familyState.ts';
-import type { KernelReader } from './kernelReader.ts';
+import type { KernelReader } from './kernelRules.ts';
 import { openIptablesMode } from './iptables/mode.ts';
 import { openIpvsMode } from './ipvs/mode.ts';
 import { openNftMode } from './nftables/mode.ts';
@@ -55,6 +54,23 @@ export interface ModeFamily {
   ready(): Promise<unknown>;
   /** Where cluster IPs come from. */
   setServiceCidrs?(cidrs: readonly Cidr[]): void;
+}
+
+/** Whether an address family can be served on this machine, as far as that could be found out. */
+export type FamilyAnswer =
+  | { readonly state: 'works' }
+  /** The machine does not have it. */
+  | { readonly state: 'absent'; readonly reason: string; readonly remedy: string }
+  /** Nobody knows: the lock was held, a program was killed. */
+  | { readonly state: 'unanswered'; readonly reason: string; readonly remedy: string };
+
+export type NotServed = Exclude<FamilyAnswer, { state: 'works' }>;
+
+export interface FamilySupport {
+  readonly family: Family;
+  readonly answer: FamilyAnswer;
+  /** It is served, or may be later. */
+  readonly isStartable: boolean;
 }
 
 /** Checks first whether the machine has what the mode needs. */

@@ -4,7 +4,7 @@ import type { Family } from '../model/ip.ts';
 import type { ModeName } from '../model/mode.ts';
 import { iptablesReaderOfDump, openIptablesReader } from './iptables/inspect.ts';
 import { ipvsReaderOfDump, openIpvsReader } from './ipvs/inspect.ts';
-import type { KernelReader } from './kernelReader.ts';
+import type { KernelReader } from './kernelRules.ts';
 import { nftablesReaderOfDump, openNftablesReader } from './nftables/inspect.ts';
 
 export interface OpenReader extends KernelReader {

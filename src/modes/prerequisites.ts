@@ -2,15 +2,13 @@
 import type { ValidConfig } from '../config/effective.ts';
 import { isJunctionError } from '../errors.ts';
 import type { Family } from '../model/ip.ts';
-import type { FamilyAnswer, FamilySupport } from './familyState.ts';
+import type { FamilyAnswer, FamilySupport, ModeOptions } from './mode.ts';
 import type { IptablesClient } from './iptables/client.ts';
 import { probeClient } from './iptables/families.ts';
 import { foreignRuleChecks, iptablesModeChecks, openClients } from './iptables/prerequisites.ts';
 import { ipvsModeChecks } from './ipvs/prerequisites.ts';
-import type { ModeOptions } from './mode.ts';
 import { canServe, nftablesModeChecks } from './nftables/prerequisites.ts';
-import { capabilityCheck } from './prerequisites/capabilities.ts';
-import { absent, type Check, report } from './prerequisites/check.ts';
+import { absent, capabilityCheck, type Check, report } from './prerequisites/check.ts';
 import { type Machine, systemMachine } from './prerequisites/machine.ts';
 
 type PreflightOptions = Pick<ModeOptions, 'config' | 'log' | 'runner'>;

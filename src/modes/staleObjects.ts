@@ -1,6 +1,6 @@
 /** Deletes what other modes left, once the first rules of every served family are in the kernel. */
 import type { Family } from '../model/ip.ts';
-import { NetlinkSockets } from '../netlink/sockets.ts';
+import type { FamilySupport } from './mode.ts';
 
 export class StaleObjects {
   readonly #waiting: Set<Family>;
@@ -24,19 +24,6 @@ export class StaleObjects {
   }
 }
 
-/* Work by netlink that is done once, beside the proxy, and must not stop it when it fails. */
-
-export async function withNetlink(
-  work: (sockets: NetlinkSockets) => Promise<void>,
-  onFailure: (error: unknown) => void,
-): Promise<void> {
-  let sockets: NetlinkSockets | undefined;
-  try {
-    sockets = new NetlinkSockets();
-    await work(sockets);
-  } catch (error) {
-    onFailure(error);
-  } finally {
-    await sockets?.close();
-  }
+export function servedFamilies(families: readonly FamilySupport[]): readonly Family[] {
+  return families.filter(({ answer }) => answer.state === 'works').map(({ family }) => family);
 }

@@ -24,7 +24,6 @@ const COMMANDS = {
   add: 9,
   delete: 10,
   test: 11,
-  header: 12,
   type: 13,
 } as const;
 type Command = keyof typeof COMMANDS;

@@ -51,7 +51,7 @@ const flagsField: AttributeKind<number> = {
 const SERVICE = new AttributeTable('a virtual server', {
   family: required([SERVICE_NEST, 1], familyField),
   protocol: required([SERVICE_NEST, 2], words(PROTOCOL_NUMBERS, u16)),
-  address: required([SERVICE_NEST, 3], addressField),
+  ip: required([SERVICE_NEST, 3], addressField),
   port: required([SERVICE_NEST, 4], u16be),
   scheduler: required([SERVICE_NEST, 6], text),
   flags: required([SERVICE_NEST, 7], flagsField),
@@ -64,7 +64,7 @@ const FIREWALL_MARK = new AttributeTable('a virtual server', {
 });
 
 const DESTINATION = new AttributeTable('a real server', {
-  address: required([DESTINATION_NEST, 1], addressField),
+  ip: required([DESTINATION_NEST, 1], addressField),
   port: required([DESTINATION_NEST, 2], u16be),
   family: required([DESTINATION_NEST, 11], familyField),
   method: required([DESTINATION_NEST, 3], u32),
@@ -97,8 +97,8 @@ export type IpvsTimeouts = ValueOf<typeof TIMEOUTS>;
 
 /** Set by the kernel: the service is in its table. */
 export const IP_VS_SVC_F_HASHED = 0x2;
-const IP_VS_CONN_F_FWD_MASK = 7;
-const FORWARDING = ['masquerade', 'local', 'tunnel', 'route', 'bypass'] as const;
+/** The forwarding method of all ours. */
+const IP_VS_CONN_F_MASQ = 0;
 
 /** Identifies a service. */
 export interface IpvsServiceKey {
@@ -128,13 +128,12 @@ interface IpvsDestination extends IpvsDestinationKey {
 }
 
 interface IpvsDestinationState extends IpvsDestination {
-  readonly forwarding: (typeof FORWARDING)[number];
   readonly activeConnections: number;
   readonly inactiveConnections: number;
 }
 
 const { EEXIST, ENOENT, ESRCH } = constants.errno;
-const ABSENT_SERVICE: Change['expected'] = new Map([[ESRCH, 'absent']]);
+const ABSENT: Change['expected'] = new Map([[ESRCH, 'absent']]);
 const NEW_DESTINATION: Change['expected'] = new Map([
   [EEXIST, 'exists'],
   [ESRCH, 'absent'],
@@ -151,7 +150,12 @@ export function getServices(ipvs: number): NetlinkRequest {
 
 /** Refused with ESRCH: there is none. */
 export function getService(ipvs: number, key: IpvsServiceKey): NetlinkRequest {
-  return genericRequest(ipvs, COMMANDS.getService, (writer) => SERVICE.write(writer, keyOfService(key)));
+  return genericRequest(ipvs, COMMANDS.getService, (writer) => writeKey(writer, key));
+}
+
+/** A dump. Empty where the service does not exist. */
+export function getDestinations(ipvs: number, service: IpvsServiceKey): NetlinkRequest {
+  return genericRequest(ipvs, COMMANDS.getDestination, (writer) => writeKey(writer, service));
 }
 
 /** `refused` with ENOENT: the kernel has no such scheduler. */
@@ -161,18 +165,11 @@ export function newService(ipvs: number, service: IpvsService): Change {
 
 /** Takes effect immediately; connections and destinations stay. */
 export function setService(ipvs: number, service: IpvsService): Change {
-  return change(ipvs, 'setService', ABSENT_SERVICE, (writer) => writeService(writer, service));
+  return change(ipvs, 'setService', ABSENT, (writer) => writeService(writer, service));
 }
 
 export function deleteService(ipvs: number, key: IpvsServiceKey): Change {
-  return change(ipvs, 'deleteService', ABSENT_SERVICE, (writer) => SERVICE.write(writer, keyOfService(key)));
-}
-
-/** A dump. Empty where the service does not exist. */
-export function getDestinations(ipvs: number, service: IpvsServiceKey): NetlinkRequest {
-  return genericRequest(ipvs, COMMANDS.getDestination, (writer) =>
-    SERVICE.write(writer, keyOfService(service)),
-  );
+  return change(ipvs, 'deleteService', ABSENT, (writer) => writeKey(writer, key));
 }
 
 /** `absent`: there is no such service. */
@@ -190,10 +187,14 @@ export function setDestination(ipvs: number, service: IpvsServiceKey, destinatio
 }
 
 /** Its connections end at their next packet, or when they expire. */
-export function deleteDestination(ipvs: number, service: IpvsServiceKey, key: IpvsDestinationKey): Change {
+export function deleteDestination(
+  ipvs: number,
+  service: IpvsServiceKey,
+  { ip, port }: IpvsDestinationKey,
+): Change {
   return change(ipvs, 'deleteDestination', ABSENT_DESTINATION, (writer) => {
-    SERVICE.write(writer, keyOfService(service));
-    DESTINATION.write(writer, keyOfDestination(key));
+    writeKey(writer, service);
+    DESTINATION.write(writer, { ip, port, family: familyOf(ip) });
   });
 }
 
@@ -208,39 +209,34 @@ function change(
   expected: Change['expected'],
   attributes: (writer: MessageWriter) => void,
 ): Change {
-  const { type, flags, payload } = genericRequest(ipvs, COMMANDS[command], attributes);
-  return { type, flags, payload, expected };
+  return { ...genericRequest(ipvs, COMMANDS[command], attributes), expected };
 }
 
-function keyOfService({ protocol, ip, port }: IpvsServiceKey): Partial<ValueOf<typeof SERVICE>> {
-  return { family: familyOf(ip), protocol, address: ip, port };
-}
-
-function keyOfDestination({ ip, port }: IpvsDestinationKey): Partial<ValueOf<typeof DESTINATION>> {
-  return { address: ip, port, family: familyOf(ip) };
+function writeKey(writer: MessageWriter, { protocol, ip, port }: IpvsServiceKey): void {
+  SERVICE.write(writer, { family: familyOf(ip), protocol, ip, port });
 }
 
 function writeService(writer: MessageWriter, service: IpvsService): void {
-  const { scheduler, flags, timeout, clientPrefix } = service;
-  const { protocol, ip: address, port } = service;
-  const family = familyOf(address);
-  const netmask = family === 'IPv4' ? bigEndian(maskOf(clientPrefix)) : u32Bytes(clientPrefix);
-  SERVICE.write(writer, { family, protocol, address, port, scheduler, flags, timeout, netmask });
+  const family = familyOf(service.ip);
+  const { clientPrefix } = service;
+  const netmask = new Uint8Array(4);
+  if (family === 'IPv4') viewOf(netmask).setUint32(0, maskOf(clientPrefix));
+  else viewOf(netmask).setUint32(0, clientPrefix, LITTLE_ENDIAN);
+  SERVICE.write(writer, { ...service, family, netmask });
 }
 
 function writeDestination(
   writer: MessageWriter,
   service: IpvsServiceKey,
-  destination: IpvsDestination,
+  { ip, port, weight }: IpvsDestination,
 ): void {
-  const { ip, port, weight } = destination;
-  SERVICE.write(writer, keyOfService(service));
+  writeKey(writer, service);
   // One literal: a start has tens of thousands of these, and spreading the key took twice as long.
   DESTINATION.write(writer, {
-    address: ip,
+    ip,
     port,
     family: familyOf(ip),
-    method: FORWARDING.indexOf('masquerade'),
+    method: IP_VS_CONN_F_MASQ,
     weight,
     upperThreshold: 0,
     lowerThreshold: 0,
@@ -250,10 +246,8 @@ function writeDestination(
 /** `undefined`: a service for a firewall mark, which has no address. */
 export function decodeService(payload: Uint8Array): IpvsService | undefined {
   if (FIREWALL_MARK.read(payload, GENLMSGHDR_BYTES).mark !== undefined) return undefined;
-  const service = SERVICE.read(payload, GENLMSGHDR_BYTES);
-  const { family, protocol, address, port, scheduler, flags, timeout, netmask } = service;
-  const ip = ipOf(address, family);
-  return { protocol, ip, port, scheduler, flags, timeout, clientPrefix: prefixOfMask(netmask, family) };
+  const { family, ip, netmask, ...service } = SERVICE.read(payload, GENLMSGHDR_BYTES);
+  return { ...service, ip: ipOf(ip, family), clientPrefix: prefixOfMask(netmask, family) };
 }
 
 export function decodeServiceCounters(payload: Uint8Array): IpvsCounters {
@@ -266,24 +260,14 @@ export function decodeDestinationCounters(payload: Uint8Array): IpvsCounters {
 
 export function decodeDestination(payload: Uint8Array): IpvsDestinationState {
   const destination = DESTINATION.read(payload, GENLMSGHDR_BYTES);
-  const { family, address, port, method, weight, activeConnections, inactiveConnections } = destination;
-  const forwarding = FORWARDING[method & IP_VS_CONN_F_FWD_MASK];
-  if (!forwarding) throw malformedMessage('a real server of an unknown forwarding method');
-  return { ip: ipOf(address, family), port, weight, forwarding, activeConnections, inactiveConnections };
+  const { family, ip, port, weight, activeConnections, inactiveConnections } = destination;
+  return { ip: ipOf(ip, family), port, weight, activeConnections, inactiveConnections };
 }
 
 function ipOf(field: Ip | Uint8Array, family: Family): Ip {
   if (typeof field === 'string') return field;
   if (field.length !== ADDRESS_BYTES) throw malformedMessage(`an address of ${field.length} bytes in IPVS`);
   return decodeIp(family === 'IPv4' ? field.subarray(0, 4) : field);
-}
-
-function bigEndian(value: number): Uint8Array {
-  return Uint8Array.of(value >>> 24, value >>> 16, value >>> 8, value);
-}
-
-function u32Bytes(value: number): Uint8Array {
-  return LITTLE_ENDIAN ? bigEndian(value).reverse() : bigEndian(value);
 }
 
 function maskOf(prefix: number): number {

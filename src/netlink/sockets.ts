@@ -65,17 +65,18 @@ export class NetlinkSockets {
   }
 }
 
-/** On a socket of its own, which is closed at the end. */
-export async function withChannel<T>(
-  protocol: number,
-  use: (channel: NetlinkChannel) => Promise<T>,
-): Promise<T> {
+/** On sockets of its own, which are closed at the end. */
+export async function withSockets<T>(use: (sockets: NetlinkSockets) => Promise<T>): Promise<T> {
   const sockets = new NetlinkSockets();
   try {
-    return await use(sockets.channel(protocol));
+    return await use(sockets);
   } finally {
     await sockets.close();
   }
+}
+
+export function withChannel<T>(protocol: number, use: (channel: NetlinkChannel) => Promise<T>): Promise<T> {
+  return withSockets((sockets) => use(sockets.channel(protocol)));
 }
 
 /** A socket with one user at a time, in order. */

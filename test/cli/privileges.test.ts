@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { hasCapability } from '../../src/modes/prerequisites/capabilities.ts';
+import { hasCapability } from '../../src/modes/prerequisites/check.ts';
 import { ROOT } from '../support/checkout.ts';
 
 const PROGRAM = [process.execPath, join(ROOT, 'bin/junction')];

@@ -6,7 +6,7 @@ import { IpvsReader } from '../../src/modes/ipvs/inspect.ts';
 import { ipvsLayout } from '../../src/modes/ipvs/rules/rules.ts';
 import { type IpvsLookups, lookupsIn, type WalkedServer, walkIpvs } from '../../src/modes/ipvs/rules/walk.ts';
 import type { WalkOutcome, WalkResult } from '../../src/modes/kernelRules.ts';
-import { runSteps } from '../../src/modes/runSteps.ts';
+import { runSteps } from '../../src/modes/walkRunner.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { KernelWriter } from '../../src/proxy/proxier.ts';
 import type { MemoryTables } from '../modes/iptables/rules/tables.ts';

@@ -1,7 +1,7 @@
 /** A mode on a kernel in memory, as the contract, scenarios, random clusters and questions drive it. */
 import type { Family, Ip } from '../../src/model/ip.ts';
 import type { Mechanism } from '../../src/modes/deviations.ts';
-import type { KernelReader } from '../../src/modes/kernelReader.ts';
+import type { KernelReader } from '../../src/modes/kernelRules.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { KernelWriter } from '../../src/proxy/proxier.ts';
 import type { Subject } from '../scenarios/packets.ts';

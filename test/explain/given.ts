@@ -2,7 +2,7 @@
 import { objectKey } from '../../src/model/objects.ts';
 import type { ModeName } from '../../src/model/mode.ts';
 import { FAMILIES } from '../../src/model/ip.ts';
-import type { KernelReader } from '../../src/modes/kernelReader.ts';
+import type { KernelReader } from '../../src/modes/kernelRules.ts';
 import { type Capacity, UNBOUNDED } from '../../src/plan/capacity.ts';
 import type { Host } from '../../src/plan/decide.ts';
 import type { ViewSettings } from '../../src/plan/view.ts';

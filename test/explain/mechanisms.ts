@@ -1,7 +1,7 @@
 /** Each mode over its stand-in for the kernel: a proxy that writes there, and a reader for questions. */
 import type { Family } from '../../src/model/ip.ts';
 import type { Mechanism } from '../../src/modes/deviations.ts';
-import type { KernelReader } from '../../src/modes/kernelReader.ts';
+import type { KernelReader } from '../../src/modes/kernelRules.ts';
 import type { KernelWriter, Proxier } from '../../src/proxy/proxier.ts';
 import type { Subject } from '../../src/explain/subject.ts';
 import { memorySide, modeOf } from '../contract/memory.ts';

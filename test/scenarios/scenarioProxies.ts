@@ -2,7 +2,7 @@
 import { deepEqual } from '../../src/model/equal.ts';
 import type { Family } from '../../src/model/ip.ts';
 import { dataplaneOf } from '../../src/modes/dataplane.ts';
-import type { KernelReader } from '../../src/modes/kernelReader.ts';
+import type { KernelReader } from '../../src/modes/kernelRules.ts';
 import type { Plan } from '../../src/plan/types.ts';
 import type { ViewSettings } from '../../src/plan/view.ts';
 import { type KernelWriter, Proxier } from '../../src/proxy/proxier.ts';

@@ -10,9 +10,9 @@ import type { NftLook } from './nftLook.ts';
 import { type ProcessObserver, isUnanswered } from '../../system/processes.ts';
 import { readSysctl } from '../../system/sysctl.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
-import { type FamilyAnswer, type FamilySupport, type NotServed, servedFamilies } from '../familyState.ts';
+import type { FamilyAnswer, FamilySupport, NotServed, ModeOptions } from '../mode.ts';
+import { servedFamilies } from '../staleObjects.ts';
 import type { Log } from '../../log/log.ts';
-import type { ModeOptions } from '../mode.ts';
 
 export interface OpenedFamilies {
   /** Also of families that are left out, where the programs are there. */

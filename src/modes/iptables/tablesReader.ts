@@ -6,15 +6,13 @@ import type { Host, Packet } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { runSliced, TimeSlice } from '../../time/timeSlice.ts';
-import type { KernelDifference } from '../kernelReader.ts';
+import type { KernelDifference, KernelRules, PacketPlace, Steps, WalkResult } from '../kernelRules.ts';
 import { NetlinkSource } from '../nftables/kernel/netlinkSource.ts';
 import { tableName } from '../nftables/kernel/source.ts';
 import { NftRules } from '../nftables/kernel/walk.ts';
 import { NFT_FAMILY } from '../nftables/rules/print.ts';
-import type { OutInterface } from '../outInterface.ts';
+import { type OutInterface, runSteps } from '../walkRunner.ts';
 import { walkPacket } from '../walk.ts';
-import type { KernelRules, PacketPlace, Steps, WalkResult } from '../kernelRules.ts';
-import { runSteps } from '../runSteps.ts';
 import { filteredBridges } from './bridges.ts';
 import {
   type Chain,

@@ -13,7 +13,7 @@ import { deleteService } from '../../netlink/ipvs.ts';
 import { deleteLink } from '../../netlink/rtnetlink.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { wait } from '../../time/wait.ts';
-import { withNetlink } from '../staleObjects.ts';
+import { withSockets } from '../../netlink/sockets.ts';
 import { channelsOf, findIpvs, type IpvsChannels, NetlinkIpvsClient } from './client.ts';
 import { findDevice, readAddresses } from './device.ts';
 import { DEVICE, type IpvsEdit, type ServerAttributes } from './rules/client.ts';
@@ -153,14 +153,14 @@ export class StaleIpvs {
   /** Returns whether nothing is left to wait for. */
   async #pass(): Promise<boolean> {
     let isDone = true;
-    await withNetlink(
-      async (thread) => {
-        const channels = channelsOf(thread);
+    try {
+      await withSockets(async (sockets) => {
+        const channels = channelsOf(sockets);
         if (await isThereAny(channels)) isDone = await this.#remove(channels);
-      },
-      (error) =>
-        this.#log.warn('Cannot remove what the ipvs mode left', { err: error, whatToDo: 'junction cleanup' }),
-    );
+      });
+    } catch (error) {
+      this.#log.warn('Cannot remove what the ipvs mode left', { err: error, whatToDo: 'junction cleanup' });
+    }
     return isDone;
   }
 

@@ -17,10 +17,9 @@ import type { Family } from '../../model/ip.ts';
 import { NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
 import { clientOf, openFamilies } from '../iptables/families.ts';
 import { TablesReader } from '../iptables/tablesReader.ts';
-import { outInterfaceNow } from '../outInterface.ts';
-import { servedFamilies } from '../familyState.ts';
+import { outInterfaceNow } from '../walkRunner.ts';
+import { servedFamilies, StaleObjects } from '../staleObjects.ts';
 import type { Mode, ModeOptions } from '../mode.ts';
-import { StaleObjects } from '../staleObjects.ts';
 import { removeStaleTables } from '../nftables/cleanup.ts';
 import { askAgain, preflight } from '../prerequisites.ts';
 

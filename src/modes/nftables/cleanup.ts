@@ -6,8 +6,8 @@ import type { NetlinkChannel } from '../../netlink/channel.ts';
 import { decodeTable, getTables } from '../../netlink/nftables/objects.ts';
 import { transaction } from '../../netlink/nftables/transaction.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
+import { withChannel } from '../../netlink/sockets.ts';
 import type { Log } from '../../log/log.ts';
-import { withNetlink } from '../staleObjects.ts';
 
 export const KUBE_PROXY_TABLE = 'kube-proxy';
 /** What a check leaves that is killed in between. */
@@ -63,9 +63,8 @@ export async function removeTable(
 
 /** For a node that was switched from an nftables mode, once the new rules work. Nothing that fails here may stop the proxy. */
 export function removeStaleTables(log: Log): Promise<void> {
-  return withNetlink(
-    (sockets) => removeTables(sockets.channel(NETLINK_NETFILTER), log, EVERY_TABLE),
-    (error) => logFailure(log, error),
+  return withChannel(NETLINK_NETFILTER, (channel) => removeTables(channel, log, EVERY_TABLE)).catch(
+    (error: unknown) => logFailure(log, error),
   );
 }
 

@@ -1,4 +1,5 @@
 /** The result of a check of the machine, what the daemon does with it, and the checks that several modes share. */
+import { readFileSync } from 'node:fs';
 import { JunctionError } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
 import type { Family } from '../../model/ip.ts';
@@ -91,7 +92,44 @@ export function report(mode: string, checks: readonly Check[], log: Pick<Log, 'w
   });
 }
 
-/* Checks that several modes share: kernel modules, connection tracking, sysctls. */
+/* Checks that several modes share: capabilities, kernel modules, connection tracking, sysctls. */
+
+/** linux/capability.h */
+const CAPABILITY_BITS = { NET_ADMIN: 12n, SYS_MODULE: 16n } as const;
+
+export function readProcessStatus(): string {
+  return readFileSync('/proc/self/status', 'utf8');
+}
+
+export function hasCapability(processStatus: string, capability: keyof typeof CAPABILITY_BITS): boolean {
+  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(processStatus)?.[1];
+  return effective !== undefined && ((BigInt(`0x${effective}`) >> CAPABILITY_BITS[capability]) & 1n) === 1n;
+}
+
+export function capabilityCheck(processStatus: string): Check {
+  const subject = 'capability NET_ADMIN';
+  if (!hasCapability(processStatus, 'NET_ADMIN')) {
+    return absent(
+      subject,
+      'always',
+      'this process may not change the network',
+      'Run as root; in a container, privileged or with the capability NET_ADMIN (securityContext.capabilities.add).',
+    );
+  }
+  const loads = hasCapability(processStatus, 'SYS_MODULE')
+    ? 'may change the network and load kernel modules'
+    : 'may change the network; not load kernel modules, which matters only if one is missing';
+  return present(subject, 'always', loads);
+}
+
+/** Comes first: without it every program and every socket is refused, each with another message. */
+export function requireNetAdmin(): void {
+  if (hasCapability(readProcessStatus(), 'NET_ADMIN')) return;
+  throw new JunctionError(
+    'NOT_PERMITTED',
+    'this process may not change the network: it lacks the capability NET_ADMIN',
+  );
+}
 
 type Modules = Pick<Machine, 'kernelRelease' | 'hasModuleFolder' | 'loadModule'>;
 

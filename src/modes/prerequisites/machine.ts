@@ -27,8 +27,7 @@ import { findDevice } from '../ipvs/device.ts';
 import { TRIAL_TABLE } from '../nftables/cleanup.ts';
 import { NetlinkNftClient } from '../nftables/client.ts';
 import type { TableOperation, TableTransaction } from '../nftables/rules/table.ts';
-import { readProcessStatus } from './capabilities.ts';
-import { DONE, type Trial } from './check.ts';
+import { DONE, readProcessStatus, type Trial } from './check.ts';
 import { NOBODY } from './sample.ts';
 
 const PROGRAM_TIMEOUT_MS = 30_000;

@@ -4,7 +4,7 @@
  */
 import { inspect } from 'node:util';
 import { FAMILIES, type Family } from '../../../src/model/ip.ts';
-import type { KernelReader } from '../../../src/modes/kernelReader.ts';
+import type { KernelReader } from '../../../src/modes/kernelRules.ts';
 import { expectedIn } from '../../scenarios/expectations.ts';
 import { decide, type Host, type Packet } from '../../../src/plan/decide.ts';
 import type { Plan } from '../../../src/plan/types.ts';

@@ -1,7 +1,6 @@
 /** What a suite says to Junction on node1, and hears: structured messages between parent and child. */
 import type { Family } from '../../../src/model/ip.ts';
-import type { KernelDifference } from '../../../src/modes/kernelReader.ts';
-import type { WalkResult } from '../../../src/modes/kernelRules.ts';
+import type { KernelDifference, WalkResult } from '../../../src/modes/kernelRules.ts';
 import type { Packet } from '../../../src/plan/decide.ts';
 import type { DrivenNode } from '../../contract/node.ts';
 import type { Fate } from '../../scenarios/packets.ts';

@@ -134,7 +134,6 @@ export const DECODERS: readonly Decoder[] = [
     ip: '10.1.0.1',
     port: 8080,
     weight: 1,
-    forwarding: 'route',
     activeConnections: 2,
     inactiveConnections: 5,
   }),

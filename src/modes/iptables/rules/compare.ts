@@ -1,7 +1,7 @@
 /** What a sync would change, as differences between the kernel and the plan: chain by chain, rule by rule. Changes nothing. */
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { ServicePortPlan } from '../../../plan/types.ts';
-import type { KernelDifference } from '../../kernelReader.ts';
+import type { KernelDifference } from '../../kernelRules.ts';
 import { namesOf, ownChains } from './cleanup.ts';
 import { addTo, isSameList } from './edit.ts';
 import { type CompileOptions, compileAll, isSameChain, type Layout, type OwnChain } from './fragment.ts';

@@ -1,5 +1,5 @@
 /** What a sync would change in sets, virtual servers and addresses, as differences between the kernel and the plan. */
-import type { KernelDifference } from '../../kernelReader.ts';
+import type { KernelDifference } from '../../kernelRules.ts';
 import { DEVICE, type IpvsEdit } from './client.ts';
 import { serverKey } from './compile.ts';
 import { entryKey } from './sets.ts';

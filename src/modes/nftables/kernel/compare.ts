@@ -3,7 +3,7 @@ import type { Cidr, Family } from '../../../model/ip.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { TablePlace } from '../../../netlink/nftables/message.ts';
 import type { Plan } from '../../../plan/types.ts';
-import type { KernelDifference } from '../../kernelReader.ts';
+import type { KernelDifference } from '../../kernelRules.ts';
 import { ANONYMOUS, baseOf, canonical, isSameSet } from '../comparison.ts';
 import { lowerRule } from '../lower.ts';
 import { compileElements, compileShared } from '../rules/compile.ts';
