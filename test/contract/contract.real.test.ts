@@ -4,16 +4,22 @@ import { GuestNode } from '../guest/guestNode.ts';
 import { useLab } from '../lab/requireLab.ts';
 import { PacketSender } from '../scenarios/labPackets.ts';
 import { testProgram } from '../support/programs.ts';
-import { casesFor } from './parse.ts';
+import { casesFor, casesWithOthers } from './parse.ts';
 import { RealNode } from './real.ts';
 import { runCase } from './run.ts';
+
+const CASES = {
+  nftables: casesFor('nftables', 'real'),
+  'nftables-unprotected': casesWithOthers('nftables', 'real'),
+  'iptables-nft': casesFor('iptables', 'real'),
+} as const;
 
 describe.each(['nftables', 'nftables-unprotected', 'iptables-nft'] as const)('%s', (mode) => {
   const lab = useLab();
   let node: GuestNode | undefined;
   afterAll(() => node?.close());
 
-  test.each(casesFor(mode.split('-')[0] ?? '', 'real'))('$title', async (each) => {
+  test.each(CASES[mode])('$title', async (each) => {
     node ??= await GuestNode.start(lab(), mode, testProgram('node'));
     await node.contract('open', each.family);
     const parts = { mode, node, lab: lab(), sender: new PacketSender(lab()) };

@@ -1,6 +1,6 @@
 /** What every mode must do, on kernels in memory. */
 import { describe, expect, test } from 'vitest';
-import { casesFor, parseSteps } from './parse.ts';
+import { casesFor, casesWithOthers, parseSteps } from './parse.ts';
 import { MECHANISMS, memorySide, modeOf } from './memory.ts';
 import { NftSide } from './memoryNft.ts';
 import { ContractNode } from './node.ts';
@@ -14,7 +14,7 @@ describe.each(MECHANISMS)('%s', (mechanism) => {
 });
 
 describe('nftables, a table that others can change', () => {
-  test.each(casesFor('nftables'))('$title', async (each) => {
+  test.each(casesWithOthers('nftables'))('$title', async (each) => {
     const run = runCase(new ContractNode(new NftSide(each.family, false), each.family), each);
     await expect(run).resolves.toBeUndefined();
   });

@@ -30,7 +30,8 @@
  *     expect failure killed                               of the step before: text of its error; without: any, or a refusal
  *     expect fresh                                        the kernel has what it would have after a first start
  *
- * In brackets too: `IPv6`, and `memory` for what only a kernel in memory can show.
+ * In brackets too: `IPv6`; `memory` for what only a kernel in memory can show; and `guest` for what a real kernel with IPVS is
+ * to show as well: there is one in the emulated machine alone, which is slow.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -87,6 +88,7 @@ export interface Case {
   readonly modes: readonly Mode[];
   /** It needs a kernel in memory. */
   readonly inMemory: boolean;
+  readonly inGuest: boolean;
   readonly steps: readonly Step[];
   readonly place: string;
 }
@@ -104,13 +106,20 @@ function foundAbove(folder: string, path: string): string {
   return foundAbove(dirname(folder), path);
 }
 
-/** In the order of the files. `real`: those for which a real kernel will do. */
-export function casesFor(mode: string, on: 'memory' | 'real' = 'memory'): readonly Case[] {
+/** In the order of the files. `real`: those for which a real kernel will do; `guest`: those that the emulated machine runs. */
+export function casesFor(mode: string, on: 'memory' | 'real' | 'guest' = 'memory'): readonly Case[] {
   return readdirSync(FOLDER)
     .sort()
     .flatMap((file) => parseSteps(file, readFileSync(join(FOLDER, file), 'utf8')))
     .filter(({ modes }) => modes.length === 0 || modes.some((each) => each === mode))
-    .filter(({ inMemory }) => on === 'memory' || !inMemory);
+    .filter(({ inMemory, inGuest }) => on === 'memory' || (on === 'guest' ? inGuest : !inMemory));
+}
+
+/** Those in which it matters whether other programs can change what is ours. */
+export function casesWithOthers(mode: string, on: 'memory' | 'real' = 'memory'): readonly Case[] {
+  return casesFor(mode, on).filter(({ steps }) =>
+    steps.some(({ kind }) => kind.startsWith('another program')),
+  );
 }
 
 const TITLE = /^## (.+?)(?:\s+\[([\w\s-]+)\])?$/;
@@ -139,12 +148,17 @@ export function parseSteps(file: string, text: string): readonly Case[] {
 }
 
 /** The words in brackets behind a title. */
-function parseWords(text: string, place: string): Pick<Case, 'family' | 'modes' | 'inMemory'> {
+function parseWords(text: string, place: string): Pick<Case, 'family' | 'modes' | 'inMemory' | 'inGuest'> {
   const words = text.split(/\s+/).filter((word) => word !== '');
   const modes = MODES.filter((mode) => words.includes(mode));
-  const unknown = words.find((word) => ![...MODES, 'IPv6', 'memory'].includes(word));
+  const unknown = words.find((word) => ![...MODES, 'IPv6', 'memory', 'guest'].includes(word));
   if (unknown !== undefined) throw new Error(`${place}: unknown word "${unknown}"`);
-  return { family: words.includes('IPv6') ? 'IPv6' : 'IPv4', modes, inMemory: words.includes('memory') };
+  return {
+    family: words.includes('IPv6') ? 'IPv6' : 'IPv4',
+    modes,
+    inMemory: words.includes('memory'),
+    inGuest: words.includes('guest'),
+  };
 }
 
 function parseStep(text: string, place: string): Pick<Step, 'kind' | 'argument'> {

@@ -5,6 +5,7 @@ import type { Host } from '../../../lab/host.ts';
 import type { Lab } from '../../../lab/lab.ts';
 import type { GuestContext, GuestTest } from '../suite.ts';
 import { addForeign, withoutForeign } from './foreign.ts';
+import type { Program } from '../../e2e/support/program.ts';
 import { GuestDaemon, IPVS_FLAGS } from './guestDaemon.ts';
 import { addressesOf, type KernelWords, kernelWords, serversOf } from './kernelWords.ts';
 import { Mismatch } from './mismatch.ts';
@@ -48,10 +49,16 @@ export class Stage {
   /** Junction serves these manifests; it is started only where it does not run like this. */
   async serve(manifests: string, flags: readonly string[] = IPVS_FLAGS): Promise<void> {
     if (this.daemon.isRunning && this.#flags === flags) return this.daemon.apply(manifests);
+    const program = await this.launch(manifests, flags);
+    await program.serves();
+  }
+
+  /** Starts it on these manifests, and does not wait until they are served. */
+  async launch(manifests: string, flags: readonly string[]): Promise<Program> {
     await this.daemon.close();
     await this.daemon.write(manifests);
     this.#flags = flags;
-    await this.daemon.start(flags);
+    return this.daemon.launch(flags);
   }
 
   /** Nothing of ours is left, and nothing of ours runs. */
@@ -67,11 +74,10 @@ export class Stage {
     return withoutForeign(await kernelWords(this.node));
   }
 
-  /** What a start that nobody disturbs leaves of one service of each kind. */
-  async undisturbed(): Promise<KernelWords> {
+  /** What is left of one service of each kind where nobody disturbs it. */
+  async undisturbed(flags?: readonly string[]): Promise<KernelWords> {
     if (this.#undisturbed) return this.#undisturbed;
-    await this.daemon.close();
-    await this.serve(ONE_OF_EACH_KIND);
+    await this.serve(ONE_OF_EACH_KIND, flags);
     this.#undisturbed = await this.words();
     return this.#undisturbed;
   }

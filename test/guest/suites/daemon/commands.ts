@@ -1,18 +1,15 @@
 /** What the commands for questions answer about a node in IPVS mode, from its running proxy and its kernel. */
 import { match } from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
-import { IPVS_FLAGS } from '../../daemon/guestDaemon.ts';
 import { same } from '../../daemon/mismatch.ts';
 import { ONE_OF_EACH_KIND } from '../../daemon/oneOfEachKind.ts';
 import { onStage, type Stage } from '../../daemon/stage.ts';
 
-/** So that nothing is repaired between two questions. */
-const LONG_SYNC_PERIOD = [...IPVS_FLAGS, '--ipvs-sync-period=1h'];
 /** Of the whole machine: only its first network namespace has it to write. */
 const MAX = '/proc/sys/net/netfilter/nf_conntrack_max';
 const CLIENT = '--from=198.18.0.10';
 
-const served = (stage: Stage): Promise<void> => stage.serve(ONE_OF_EACH_KIND, LONG_SYNC_PERIOD);
+const served = (stage: Stage): Promise<void> => stage.serve(ONE_OF_EACH_KIND);
 
 type Asked = readonly [command: string, ...args: string[]];
 

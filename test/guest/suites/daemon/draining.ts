@@ -9,7 +9,7 @@ const API = '10.96.1.1';
 const SERVER = `TCP ${API}:80`;
 const A = '10.244.1.11:8080';
 const C = '10.244.2.11:8080';
-const LIMITED = [...IPVS_FLAGS, '--ipvs-drain-limit=1s'];
+export const LIMITED = [...IPVS_FLAGS, '--ipvs-drain-limit=1s'];
 
 export const DRAINING = onStage('draining', {
   'an open connection outlives its endpoint, which gets no other and goes when that has ended': async (

@@ -5,18 +5,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { manifests } from '../../../e2e/cluster.ts';
 import { foreignOnly } from '../../daemon/foreign.ts';
+import { IPVS_FLAGS } from '../../daemon/guestDaemon.ts';
 import { kernelWords } from '../../daemon/kernelWords.ts';
 import { becomes, same } from '../../daemon/mismatch.ts';
 import { ONE_OF_EACH_KIND } from '../../daemon/oneOfEachKind.ts';
 import { NOTHING, onStage } from '../../daemon/stage.ts';
 import { answerers, asked, sessionTo } from '../../daemon/traffic.ts';
+import { LIMITED } from './draining.ts';
 
 const API = '10.96.20.1';
-/** So long after it said these words. */
-const STARTING_MOMENTS = [
-  ['Syncing ipvs rules', 50],
-  ['Syncing ipvs rules', 300],
-] as const;
+/** So long after it said that it begins. At each write: test/contract/steps/restarts.steps. */
+const START_DELAY_MS = 300;
 const CHANGE_DELAY_MS = 150;
 
 /** Most of it goes, some of it stays, and something else comes. */
@@ -25,7 +24,8 @@ ${manifests([{ name: 'more', ip: '10.96.1.1', nodePort: 30600, pods: 'abcd' }])}
 
 const CLEAN_UP = onStage('clean-up', {
   'nothing of ours is left, and everything of others': async (stage) => {
-    await stage.serve(CHANGED);
+    // As it runs already.
+    await stage.serve(CHANGED, LIMITED);
     same((await stage.server('TCP 10.96.1.1:80')) !== '', true);
     await stage.clear();
     same(await stage.words(), NOTHING);
@@ -37,12 +37,10 @@ const KILL = onStage('kill -9', {
   'during a first start: the next one ends where an undisturbed one does': async (stage) => {
     const undisturbed = await stage.undisturbed();
     await stage.clear();
-    await stage.daemon.write(ONE_OF_EACH_KIND);
-    for (const [words, delayMs] of STARTING_MOMENTS) {
-      await stage.daemon.launch().says(words);
-      await sleep(delayMs);
-      await stage.daemon.end('SIGKILL');
-    }
+    const program = await stage.launch(ONE_OF_EACH_KIND, IPVS_FLAGS);
+    await program.says('Syncing ipvs rules');
+    await sleep(START_DELAY_MS);
+    await program.end('SIGKILL');
     await stage.serve(ONE_OF_EACH_KIND);
     same(await stage.words(), undisturbed);
   },

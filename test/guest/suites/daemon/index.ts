@@ -1,6 +1,9 @@
-/** The whole daemon in IPVS mode. One suite, so that all of it shares one lab and few starts. */
+/**
+ * The whole daemon in IPVS mode. One suite, so that all of it shares one lab; a start takes ten seconds here, so those that
+ * want the same flags come one after another.
+ */
 import type { GuestSuite } from '../../suite.ts';
-import { BAD_INPUT } from './badInput.ts';
+import { BAD_INPUT, BAD_START } from './badInput.ts';
 import { COMMANDS } from './commands.ts';
 import { DRAINING } from './draining.ts';
 import { ENDS } from './ends.ts';
@@ -12,6 +15,7 @@ import { TAMPERING } from './tampering.ts';
 export const IPVS_DAEMON: GuestSuite = {
   name: 'the daemon in IPVS mode',
   tests: {
+    ...BAD_START,
     ...TAMPERING,
     ...PACKETS,
     ...COMMANDS,

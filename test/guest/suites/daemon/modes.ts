@@ -39,7 +39,7 @@ const SERVER = `TCP ${API}:80`;
  */
 const ASK_MS = 150_000;
 /** The emulated machine has one processor, which Junction's start needs as well. */
-const BETWEEN_MS = 150;
+const BETWEEN_MS = 300;
 
 export const MODES = onStage('modes', {
   'from ipvs to iptables: no new connection is lost, and held ones live on': async (stage) => {
@@ -83,9 +83,12 @@ export const MODES = onStage('modes', {
       const held = await hold(stage);
       const neighbour = await Neighbour.start(stage.lab);
       let failed: readonly string[] = [];
-      const packets = await neighbour.sendDuring(async () => {
-        failed = await failedDuring(stage, () => stage.serve(WORLD));
-      }, 1);
+      const packets = await neighbour.sendDuring(
+        async () => {
+          failed = await failedDuring(stage, () => stage.serve(WORLD));
+        },
+        { senders: 1, betweenMs: 100 },
+      );
       same(failed, []);
       same({ isSending: packets.sent > 10, reached: packets.reached }, { isSending: true, reached: 0 });
       await answers(stage);
