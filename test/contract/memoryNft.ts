@@ -2,11 +2,8 @@
 import type { Family, Ip } from '../../src/model/ip.ts';
 import { NftReader } from '../../src/modes/nftables/inspect.ts';
 import type { KnownFacts } from '../../src/modes/nftables/kernel/compare.ts';
-import {
-  type MemorySet,
-  MemorySource,
-  type MemoryTable,
-} from '../../src/modes/nftables/kernel/memorySource.ts';
+import { MemorySource } from '../../src/modes/nftables/kernel/memorySource.ts';
+import type { ListedSet, NftSource, WholeChain } from '../../src/modes/nftables/kernel/source.ts';
 import { lowerRule } from '../../src/modes/nftables/lower.ts';
 import { NFT_FAMILY } from '../../src/modes/nftables/rules/print.ts';
 import type { Element, TableSet } from '../../src/modes/nftables/rules/table.ts';
@@ -46,25 +43,28 @@ export class NftSide extends MemorySide {
     return nftMode(faultyNft(kernel, faults), nodeIps, { clock, isProtected });
   }
 
-  async reader(learned: readonly Learned[] = []): Promise<NftReader> {
-    const { family, kernel } = this;
+  async reader(): Promise<NftReader> {
+    return this.#readerOf(sourceOf(this.kernel));
+  }
+
+  #readerOf(source: NftSource): NftReader {
+    const { family } = this;
     const nodeIps = withoutLoopback(node1Addresses(family));
     const facts: KnownFacts = { masqueradeBit: 14, counters: true, nodeIps };
-    const source = new MemorySource(kernel.inForce ? [memoryTable(kernel, learned)] : []);
     return new NftReader({ family, source, facts: () => facts });
   }
 
   async packets(rows: readonly Subject[], { plan }: { readonly plan: Plan }): Promise<readonly string[]> {
-    const reader = await this.reader();
+    const source = sourceOf(this.kernel);
     const most = mostLookupsOf(this.kernel);
     const seen: string[] = [];
-    for (const row of rows) seen.push(await this.#walked(row, plan, reader, most(row.packet)));
+    for (const row of rows) seen.push(await this.#walked(row, plan, source, most(row.packet)));
     return seen;
   }
 
   /** In the words of the row. What cannot be said in them is wrong. */
-  async #walked(row: Subject, plan: Plan, reader: NftReader, most: number): Promise<string> {
-    const result = await reader.walk(row.packet, NODE1);
+  async #walked(row: Subject, plan: Plan, source: NftSource, most: number): Promise<string> {
+    const result = await this.#readerOf(source).walk(row.packet, NODE1);
     const excess = result.outcomes.find(({ lookups }) => lookups > most);
     if (excess) return printRow(row, `${excess.lookups} lookups, more than ${most}`);
     const decision = decide(plan, row.packet, NODE1);
@@ -72,15 +72,15 @@ export class NftSide extends MemorySide {
     for (const outcome of result.outcomes) {
       if (outcome.learned.some(({ timeoutMs }) => timeoutMs !== (seconds ?? 0) * 1000))
         return printRow(row, 'remembers its client for another time');
-      if (outcome.learned.length > 0 && !(await this.#isKept(row, outcome)))
+      if (outcome.learned.length > 0 && !(await this.#isKept(row, outcome, source)))
         return printRow(row, 'forgets its client');
     }
     return printWalk(row, result);
   }
 
   /** Whether a client that was sent to an endpoint once is sent there again, and nowhere else, and still remembered. */
-  async #isKept(row: Subject, first: WalkOutcome): Promise<boolean> {
-    const reader = await this.reader(first.learned);
+  async #isKept(row: Subject, first: WalkOutcome, source: NftSource): Promise<boolean> {
+    const reader = this.#readerOf(withLearned(source, first.learned));
     const { outcomes } = await reader.walk(row.packet, NODE1);
     const [only] = outcomes;
     return (
@@ -130,34 +130,59 @@ function mostLookupsOf({ ruleset }: FakeNftKernel): (packet: Packet) => number {
   return ({ destination }) => (isLocal(destination, NODE1) ? most : Math.min(most, documented));
 }
 
-/** The table, as the bytes that a kernel would answer with. */
-function memoryTable({ inForce, family }: FakeNftKernel, learned: readonly Learned[]): MemoryTable {
-  const [name, { sets, chains }] = inForce ?? [
-    '',
-    { sets: new Map<string, never>(), chains: new Map<string, never>() },
-  ];
-  return {
-    family: NFT_FAMILY[family],
-    table: name,
-    isDormant: false,
-    chains: Array.from(chains, ([name, { hook, rules }]) => ({
-      name,
+/** The table, as the bytes that a kernel would answer with; those of a set only when it is asked for. */
+function sourceOf({ inForce, family }: FakeNftKernel): NftSource {
+  if (!inForce) return new MemorySource([]);
+  const [name, { sets, chains }] = inForce;
+  const table = { family: NFT_FAMILY[family], table: name };
+  const rules = Array.from(
+    chains,
+    ([chain, { hook, rules: ofChain }]): WholeChain => ({
+      name: chain,
       base: hook && { type: 'nat', hook: hook.point, priority: hook.priority, policy: 'accept' },
-      rules: rules.map((rule) => ({ expressions: lowerRule(rule, family) })),
-    })),
-    sets: Array.from(
-      sets.values(),
-      ({ set, elements }): MemorySet => ({
-        name: set.name,
-        ...propertiesOf(specOf(set, family)),
-        elements: [
-          ...encoded(set, [...elements.values()], family),
-          ...learned.flatMap((each) =>
-            each.key && each.name === set.name ? [{ key: each.key, data: each.data }] : [],
-          ),
-        ],
-      }),
-    ),
+      rules: ofChain.map((rule) => ({ expressions: lowerRule(rule, family) })),
+    }),
+  );
+  const listed = (set: TableSet): ListedSet => ({ name: set.name, ...propertiesOf(specOf(set, family)) });
+  const whole = {
+    isDormant: false,
+    chains: rules,
+    sets: Array.from(sets.values(), ({ set }) => listed(set)),
+  };
+  const ofRules = new MemorySource([{ ...table, ...whole, sets: [] }]);
+  const ofSets = new Map<string, MemorySource>();
+  const ofSet = (asked: string): MemorySource => {
+    const known = ofSets.get(asked);
+    if (known) return known;
+    const found = sets.get(asked);
+    const elements = found ? encoded(found.set, [...found.elements.values()], family) : [];
+    const read = new MemorySource([
+      { ...table, isDormant: false, chains: [], sets: found ? [{ ...listed(found.set), elements }] : [] },
+    ]);
+    ofSets.set(asked, read);
+    return read;
+  };
+  return {
+    generation: () => ofRules.generation(),
+    chains: () => ofRules.chains(),
+    rules: (place) => ofRules.rules(place),
+    set: (place) => ofSet(place.set).set(place),
+    element: (asked) => ofSet(asked.set).element(asked),
+    table: async (place) => ((await ofRules.table(place)) ? whole : undefined),
+    allElements: (place) => ofSet(place.set).allElements(place),
+  };
+}
+
+/** The same, with what an earlier packet has left there. */
+function withLearned(source: NftSource, learned: readonly Learned[]): NftSource {
+  return {
+    ...source,
+    element: async (asked) => {
+      const found = learned.find(
+        ({ name, key }) => key && name === asked.set && Buffer.compare(key, asked.key) === 0,
+      );
+      return found?.key ? { key: found.key, data: found.data } : source.element(asked);
+    },
   };
 }
 

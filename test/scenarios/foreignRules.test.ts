@@ -192,13 +192,13 @@ describe.each<Variant>(['nft', 'legacy'])('iptables-%s', (variant) => {
     if (!row) throw new Error('no packet');
     await setRule(family, each, true);
     try {
-      const result = await node.reader(family, TABLES).walk(row.packet, NODE1);
+      const result = await node.reader(family, { legacyTables: TABLES }).walk(row.packet, NODE1);
       expect(printWalk(row, result)).toBe(printRow(row, row.fate));
       const last = result.outcomes[0]?.path.at(-1);
       if (step) expect(last).toMatchObject({ text: expect.stringMatching(step), isForeign: true });
       expect(await new PacketSender(lab()).send([[row, row.fate]])).toEqual([printRow(row, row.fate)]);
       if (!step || step.source.includes('policy')) return;
-      const after = await node.reader(family, TABLES).walk(row.packet, NODE1);
+      const after = await node.reader(family, { legacyTables: TABLES }).walk(row.packet, NODE1);
       expect(after.outcomes[0]?.path.at(-1)?.packets).toBeGreaterThan(last?.packets ?? 0);
     } finally {
       await setRule(family, each, false);

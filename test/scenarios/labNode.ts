@@ -26,6 +26,12 @@ export interface LabNodeOptions {
   readonly lockPath: string;
 }
 
+interface ReaderOptions {
+  readonly legacyTables?: readonly string[];
+  /** Unset: both ways to read them, each in one family. */
+  readonly byChain?: boolean;
+}
+
 function givenOf(client: IptablesClient, layout: LayoutName): GivenIptables {
   return { client, layout, nodeIps: () => node1Addresses(client.family) };
 }
@@ -66,14 +72,19 @@ export class LabNode {
     return parseSave(saved.join(''));
   }
 
-  /** Reads node1's kernel for questions, until rules change. To ask legacy for another table would create it. */
-  reader(family: Family, legacyTables: readonly string[] = ['filter', 'nat']): IptablesReader {
+  /**
+   * Reads node1's kernel for questions, until rules change: whole tables, or each chain by a program of its own. To ask
+   * legacy for another table would create it.
+   */
+  reader(
+    family: Family,
+    { legacyTables = ['filter', 'nat'], byChain = family === 'IPv4' }: ReaderOptions = {},
+  ): IptablesReader {
     const client = this.#client(family);
     const names = client.variant === 'nft' ? ALL_TABLES.names : new Set(legacyTables);
     return iptablesReader(
       givenOf(client, this.layout),
-      // Both ways to read them, each in one family.
-      () => ({ names, notes: [], ...(family === 'IPv6' && { small: names }) }),
+      () => ({ names, notes: [], ...(!byChain && { small: names }) }),
       () => this.#applied,
     );
   }
