@@ -138,18 +138,15 @@ describe('a run that ends by itself', () => {
     expect(withoutCounters(stdout)).toBe(withoutCounters(shown));
   });
 
-  test.each([['--cleanup'], ['cleanup']])(
-    '%s by somebody who may not says so, and claims nothing',
-    async (word) => {
-      await leaveRules();
-      const before = await savedRules();
-      const result = await asNobody(word);
-      expect(result.stdout).not.toContain('Nothing of ours');
-      expectFailure(result, 1, /root|permi|denied/i);
-      expect(await savedRules()).toBe(before);
-      await junction('cleanup');
-    },
-  );
+  test('cleanup by somebody who may not says so, and claims nothing', async () => {
+    await leaveRules();
+    const before = await savedRules();
+    const result = await asNobody('cleanup');
+    expect(result.stdout).not.toContain('Nothing of ours');
+    expectFailure(result, 1, /root|permi|denied/i);
+    expect(await savedRules()).toBe(before);
+    await junction('cleanup');
+  });
 
   test('a configuration file that cannot be read', async () => {
     const file = join(directory, 'absent.conf');

@@ -13,7 +13,20 @@ import { manifests } from './cluster.ts';
 const LOCALNET = 'net/ipv4/conf/all/route_localnet';
 const WORLD = manifests([{ name: 'api', ip: '10.96.1.1', nodePort: 30_080, pods: 'ac' }]);
 
-describe.each(['nft', 'legacy'])('a neighbour and 127.0.0.1, iptables-%s', (variant) => {
+const NFTABLES = ['--proxy-mode=nftables'];
+/** One start after another. */
+const WAYS = {
+  nft: [
+    NFTABLES,
+    ['--proxy-mode=iptables', '--iptables-localhost-nodeports=false'],
+    ['--proxy-mode=iptables', '--iptables-layout=classic'],
+    NFTABLES,
+  ],
+  // The same rules, written by the other program.
+  legacy: [NFTABLES],
+} as const;
+
+describe.each(['nft', 'legacy'] as const)('a neighbour and 127.0.0.1, iptables-%s', (variant) => {
   const lab = useLab();
   const setOf = useInLab(async () => {
     const node = lab().host('node1');
@@ -53,12 +66,7 @@ describe.each(['nft', 'legacy'])('a neighbour and 127.0.0.1, iptables-%s', (vari
       expect(await node.run([`iptables-${variant}-save`])).not.toContain('KUBE-SERVICES');
       await daemon.start();
       await daemon.end('SIGTERM');
-      for (const flags of [
-        ['--proxy-mode=nftables'],
-        ['--proxy-mode=iptables', '--iptables-localhost-nodeports=false'],
-        ['--proxy-mode=iptables', '--iptables-layout=classic'],
-        ['--proxy-mode=nftables'],
-      ]) {
+      for (const flags of WAYS[variant]) {
         const args = ['run', '--manifests', daemon.manifests, ...FLAGS, `--iptables-variant=${variant}`];
         const program = Program.start(node, [...args, ...flags], {});
         await program.serves();

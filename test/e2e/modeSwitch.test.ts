@@ -1,4 +1,5 @@
 /** A node that changes its mode: services answer after each start, and what the mode before left goes. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { HostName } from '../../lab/topology.ts';
 import { useLab } from '../lab/requireLab.ts';
@@ -33,6 +34,8 @@ COMMIT
 :KUBE-KUBELET-CANARY - [0:0]
 COMMIT
 `;
+/** Between two questions; starts need the processor as well. */
+const BETWEEN_MS = 5;
 const FOREIGN_TABLE = 'table inet firewall {\n\tchain input {\n\t\tip saddr 192.0.2.99 drop\n\t}\n}\n';
 
 describe('modes, one after the other', () => {
@@ -73,6 +76,7 @@ describe('modes, one after the other', () => {
       while (!end.signal.aborted) {
         const { outcome } = await lab().host(from).request('tcp', address, port);
         if (outcome !== 'answer') troubles.push(`${from} ${address} ${outcome}`);
+        await sleep(BETWEEN_MS);
       }
     };
     const all = Promise.all([ask('pod-b', '10.96.1.1', 80), ask('client', '192.168.100.2', 30_080)]);

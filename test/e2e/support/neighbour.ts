@@ -1,4 +1,5 @@
 /** A neighbour of node1 that sends packets to 127.0.0.1, and what listens on the node's loopback address alone. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lab } from '../../../lab/lab.ts';
 import { eventually } from './eventually.ts';
 
@@ -60,14 +61,17 @@ export class Neighbour {
   /** Returns how many packets were sent while the work was done, and how many got through. */
   async sendDuring(
     work: () => Promise<void>,
-    senders = 4,
+    { senders = 2, betweenMs = 0 } = {},
   ): Promise<{ readonly sent: number; readonly reached: number }> {
     const end = new AbortController();
     const before = await this.#reached();
     let sent = 0;
     const sending = Promise.all(
       Array.from({ length: senders }, async () => {
-        for (; !end.signal.aborted; sent++) await this.send();
+        for (; !end.signal.aborted; sent++) {
+          await this.send();
+          await sleep(betweenMs);
+        }
       }),
     );
     try {

@@ -1,5 +1,5 @@
 /** One tab on the page, and everything in it that must not be: errors, requests that leave the proxy, refused resources. */
-import type { Browser, BrowserContext, Locator, Page, Request } from 'playwright-core';
+import type { BrowserContext, Locator, Page, Request } from 'playwright-core';
 
 export interface TabOptions {
   /** Unset: of the page of the running proxy. */
@@ -19,24 +19,21 @@ export class Tab {
   readonly problems: string[] = [];
   /** Paths that were asked for, in order. */
   readonly asked: string[] = [];
-  readonly #context: BrowserContext;
   readonly #origin: string;
 
-  static async open(browser: Browser, options: TabOptions & { readonly origin: string }): Promise<Tab> {
+  static async open(
+    context: BrowserContext,
+    options: TabOptions & { readonly origin: string },
+  ): Promise<Tab> {
     const { origin, width = 1280, height = 800, scheme = 'light', expected } = options;
-    const context = await browser.newContext({
-      viewport: { width, height },
-      colorScheme: scheme,
-      reducedMotion: 'reduce',
-      locale: 'en-GB',
-      timezoneId: 'UTC',
-    });
-    context.setDefaultTimeout(LIMIT_MS);
-    return new Tab(context, await context.newPage(), origin, expected);
+    const page = await context.newPage();
+    await page.setViewportSize({ width, height });
+    await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
+    page.setDefaultTimeout(LIMIT_MS);
+    return new Tab(page, origin, expected);
   }
 
-  private constructor(context: BrowserContext, page: Page, origin: string, expected: RegExp | undefined) {
-    this.#context = context;
+  private constructor(page: Page, origin: string, expected: RegExp | undefined) {
     this.#origin = origin;
     this.page = page;
     page.on('pageerror', ({ message }) => this.problems.push(`error: ${message}`));
@@ -89,6 +86,6 @@ export class Tab {
   }
 
   async close(): Promise<void> {
-    await this.#context.close();
+    await this.page.close();
   }
 }

@@ -1,5 +1,5 @@
 /** One browser for the tests of a file, and tabs that are closed after each test, which fails for what went wrong in them. */
-import type { Browser } from 'playwright-core';
+import type { Browser, BrowserContext } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import { whyNoLab } from '../../../../lab/privileges.ts';
 import { type Chromium, startChromium, whyNoChromium } from './chromium.ts';
@@ -16,6 +16,8 @@ export interface Stage {
 /** The browser is in the node's network, and has no other. */
 export function useBrowser(demo: () => Demo): Stage {
   let chromium: Chromium | undefined;
+  /** One for all: another begins with a process of its own, which loads and compiles everything again. */
+  let context: BrowserContext | undefined;
   const tabs = new Set<Tab>();
   const browser = (): Browser => {
     if (!chromium) throw new Error('the browser is not up');
@@ -40,7 +42,8 @@ export function useBrowser(demo: () => Demo): Stage {
     expect(problems).toEqual([]);
   });
   const open: Stage['open'] = async (path, options = {}) => {
-    const tab = await Tab.open(browser(), { origin: demo().origin, ...options });
+    context ??= await browser().newContext({ locale: 'en-GB', timezoneId: 'UTC' });
+    const tab = await Tab.open(context, { origin: demo().origin, ...options });
     tabs.add(tab);
     if (path !== '') await tab.goTo(path);
     return tab;
