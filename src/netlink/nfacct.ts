@@ -7,7 +7,7 @@ import { NLM_F_CREATE, NLM_F_EXCL } from './codec.ts';
 import { text, u64be } from './kinds.ts';
 import { NFGENMSG_BYTES, NFNL_SUBSYS_ACCT, nfnlRequest, NFPROTO_UNSPEC } from './generic.ts';
 import { NETLINK_NETFILTER } from './socket.ts';
-import { type NetlinkRequest, requestOnce } from './request.ts';
+import { type NetlinkRequest, payloadsNow, requestOnce } from './request.ts';
 
 const NFNL_MSG_ACCT_NEW = 0;
 const NFNL_MSG_ACCT_GET = 1;
@@ -39,10 +39,8 @@ export function ensureNfacct(name: string): NfacctOutcome {
 }
 
 export function readNfacct(name: string): ValueOf<typeof COUNTER> | undefined {
-  const reply = requestOnce(NETLINK_NETFILTER, getNfacct(name));
-  if (typeof reply === 'string' || reply.kind === 'refused') return undefined;
-  const [message] = reply.messages;
-  return message && decodeNfacct(message.payload);
+  const [payload] = payloadsNow(NETLINK_NETFILTER, getNfacct(name));
+  return payload && decodeNfacct(payload);
 }
 
 /** Returns whether it was deleted; one that a rule uses stays. */

@@ -201,6 +201,13 @@ export function requestOnce(protocol: number, request: NetlinkRequest): NetlinkR
   }
 }
 
+/** What the objects in the reply have; none where the request is refused, or cannot be sent. */
+export function payloadsNow(protocol: number, request: NetlinkRequest): readonly Uint8Array[] {
+  const reply = requestOnce(protocol, request);
+  if (typeof reply === 'string' || reply.kind === 'refused') return [];
+  return reply.messages.map(({ payload }) => payload);
+}
+
 function noEnd(): JunctionError {
   return malformedMessage('an answer without an end');
 }

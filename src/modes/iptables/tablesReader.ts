@@ -11,7 +11,7 @@ import { NetlinkSource } from '../nftables/kernel/netlinkSource.ts';
 import { tableName } from '../nftables/kernel/source.ts';
 import { NftRules } from '../nftables/kernel/walk.ts';
 import { NFT_FAMILY } from '../nftables/rules/print.ts';
-import { type OutInterface, runSteps } from '../walkRunner.ts';
+import { type OutInterface, runSteps, walkSteadily } from '../walkRunner.ts';
 import { walkPacket } from '../walk.ts';
 import { filteredBridges } from './bridges.ts';
 import {
@@ -47,8 +47,6 @@ export interface TablesReaderOptions {
   readonly channel?: (() => NetlinkChannel) | undefined;
 }
 
-/** Rules that change while they are read are read again, so often. */
-const MAX_WALKS = 3;
 const NO_TABLES: ReadonlySet<string> = new Set();
 /** A flushed table of a large cluster has some 100,000. */
 const MAX_DIFFERENCES = 20_000;
@@ -77,16 +75,15 @@ export class TablesReader {
       viaBridge: this.#bridges().has(packet.inInterface ?? ''),
       outInterface: outInterface?.(packet.inInterface),
     };
-    for (let walks = 1; ; walks++) {
-      const tables = this.#tables();
-      const generation = this.#generation();
-      const { outcomes, notes } = await runSteps(begin(await this.#rules(tables, generation), place));
-      const isSteady = this.#generation() === generation;
-      if (!isSteady && walks < MAX_WALKS) continue;
-      const own = isSteady ? [] : ['rules changed while they were read'];
-      const excluded = tables.others?.filter((table) => !this.#isRead(table, tables)).map(notEvaluated) ?? [];
-      return { outcomes, notes: [...own, ...tables.notes, ...excluded, ...notes] };
-    }
+    return walkSteadily(
+      () => this.#generation(),
+      async (generation) => {
+        const tables = this.#tables();
+        const { outcomes, notes } = await runSteps(begin(await this.#rules(tables, generation), place));
+        const excluded = tables.others?.filter((table) => !this.#isRead(table, tables)).map(notEvaluated);
+        return { outcomes, notes: [...tables.notes, ...(excluded ?? []), ...notes] };
+      },
+    );
   }
 
   async #rules(tables: KernelTables, generation: number | undefined): Promise<KernelRules> {

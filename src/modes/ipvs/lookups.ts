@@ -12,7 +12,7 @@ import {
 } from '../../netlink/ipvs.ts';
 import { decodeIsLocal, getRoute } from '../../netlink/rtnetlink.ts';
 import { NETLINK_ROUTE } from '../../netlink/socket.ts';
-import { requestOnce } from '../../netlink/request.ts';
+import { payloadsNow } from '../../netlink/request.ts';
 import { DESTINATIONS, findIpvs, type IpvsChannels } from './client.ts';
 import type { ServerKey } from './rules/compile.ts';
 import type { SetEntry } from './rules/sets.ts';
@@ -49,10 +49,8 @@ export class NetlinkLookups implements IpvsLookups {
 
   /** The device may have an address and be broken: what counts is where the kernel delivers. */
   isBound(ip: Ip): boolean {
-    const reply = requestOnce(NETLINK_ROUTE, getRoute(ip));
-    if (typeof reply === 'string' || reply.kind === 'refused') return false; // no route at all
-    const [message] = reply.messages;
-    return message !== undefined && decodeIsLocal(message.payload);
+    const [payload] = payloadsNow(NETLINK_ROUTE, getRoute(ip));
+    return payload !== undefined && decodeIsLocal(payload); // or there is no route at all
   }
 }
 

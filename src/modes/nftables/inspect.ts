@@ -7,7 +7,7 @@ import { NetlinkSockets } from '../../netlink/sockets.ts';
 import type { TablePlace } from '../../netlink/nftables/message.ts';
 import { nodeIpsOf } from '../../system/interfaces.ts';
 import type { KernelDifference, KernelReader, WalkResult } from '../kernelRules.ts';
-import { type OutInterface, outInterfaceNow, runSteps } from '../walkRunner.ts';
+import { type OutInterface, outInterfaceNow, runSteps, walkSteadily } from '../walkRunner.ts';
 import { walkPacket } from '../walk.ts';
 import { compareTable, type KnownFacts } from './kernel/compare.ts';
 import { readNftDump, writeDump } from './kernel/dump.ts';
@@ -31,8 +31,6 @@ interface NftReaderOptions {
   readonly outInterface?: ((inInterface: string | undefined) => OutInterface) | undefined;
 }
 
-/** A walk during which rules changed is begun again; after so many it is taken as it is. */
-const MAX_WALKS = 3;
 /** Of another program's table, for a dump. */
 const MAX_RULES = 5000;
 const MAX_ELEMENTS = 10_000;
@@ -46,18 +44,15 @@ export class NftReader implements KernelReader {
 
   async walk(packet: Packet, host: Host): Promise<WalkResult> {
     const { source, notes: ownNotes = [], outInterface } = this.#options;
-    for (let walks = 1; ; walks++) {
-      const generation = await source.generation();
-      const rules = new NftRules(source, await source.chains(), this.#isOurs);
-      const place = { outInterface: outInterface?.(packet.inInterface) };
-      const { outcomes, notes } = await runSteps(walkPacket(rules, packet, host, place));
-      const isSteady = (await source.generation()) === generation;
-      if (!isSteady && walks < MAX_WALKS) continue;
-      return {
-        outcomes,
-        notes: [...ownNotes, ...(isSteady ? [] : ['rules changed while they were read']), ...notes],
-      };
-    }
+    const place = { outInterface: outInterface?.(packet.inInterface) };
+    const { outcomes, notes } = await walkSteadily(
+      () => source.generation(),
+      async () => {
+        const rules = new NftRules(source, await source.chains(), this.#isOurs);
+        return runSteps(walkPacket(rules, packet, host, place));
+      },
+    );
+    return { outcomes, notes: [...ownNotes, ...notes] };
   }
 
   readonly #isOurs = ({ family, table }: TablePlace): boolean =>

@@ -4,7 +4,7 @@ import { isAscii, malformedMessage, type Message } from '../codec.ts';
 import { type AttributeKind, bytesAt, decodeText, text, u32be, words } from '../kinds.ts';
 import { NFGENMSG_BYTES, NFNL_SUBSYS_NFTABLES, nfnlRequest, nfnlType, NFPROTO_UNSPEC } from '../generic.ts';
 import { NETLINK_NETFILTER } from '../socket.ts';
-import { type NetlinkRequest, requestOnce } from '../request.ts';
+import { type NetlinkRequest, payloadsNow } from '../request.ts';
 
 /** NFT_MSG_*: what is done to an object, or was done, in a notification. */
 const OPERATIONS = words({
@@ -127,9 +127,8 @@ export function decodeGeneration(payload: Uint8Array): NftGeneration {
 
 /** `undefined` where the kernel does not tell. */
 export function readNftGeneration(): number | undefined {
-  const reply = requestOnce(NETLINK_NETFILTER, getGeneration());
-  const [message] = typeof reply === 'object' && reply.kind === 'answered' ? reply.messages : [];
-  return message && decodeGeneration(message.payload).id;
+  const [payload] = payloadsNow(NETLINK_NETFILTER, getGeneration());
+  return payload && decodeGeneration(payload).id;
 }
 
 /*
