@@ -6,8 +6,7 @@ import { type Cidr, type Family, parseCidr } from '../../model/ip.ts';
 import { malformedMessage } from '../../netlink/codec.ts';
 import { decodeIp, protocolByte, rangeOf } from '../../netlink/inet.ts';
 import type { SetSpec } from '../../netlink/nftables/setSpec.ts';
-import { ElementList } from '../../netlink/nftables/elementList.ts';
-import type { SetElement } from '../../netlink/nftables/elements.ts';
+import { ElementList, type SetElement } from '../../netlink/nftables/elements.ts';
 
 export function specOf(set: TableSet, family: Family): SetSpec {
   const { name, ranges, dynamicSize, counts, comment } = set;

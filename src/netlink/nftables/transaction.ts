@@ -6,8 +6,7 @@ import { errnoName } from '../../system/libc.ts';
 import { NLM_F_CREATE } from '../codec.ts';
 import { NFNL_SUBSYS_NFTABLES, NFPROTO_UNSPEC } from '../generic.ts';
 import { Exchange, type NetlinkRefusal, type NetlinkRequest, type Sequence } from '../request.ts';
-import type { ElementList } from './elementList.ts';
-import { elementsRequest, type SetPlace } from './elements.ts';
+import { type ElementList, elementsRequest, type SetPlace } from './elements.ts';
 import type { Expression } from './expressions.ts';
 import { nftRequest, type TablePlace } from './message.ts';
 import {

@@ -1,6 +1,5 @@
 /** Elements as they are read, to be written again. */
-import { ElementList } from '../../../src/netlink/nftables/elementList.ts';
-import type { SetElement } from '../../../src/netlink/nftables/elements.ts';
+import { ElementList, type SetElement } from '../../../src/netlink/nftables/elements.ts';
 
 /** For a few, or for those that were read: what the kernel counts is left out. */
 export function elementList(elements: Iterable<SetElement>): ElementList {

@@ -14,11 +14,10 @@ const IMPORTS = `
   import { NetlinkSockets } from './src/netlink/sockets.ts';
   import { dumpMessages } from './test/netlink/support/readers.ts';
   import { decodeChain, getChains } from './src/netlink/nftables/objects.ts';
-  import { ElementList } from './src/netlink/nftables/elementList.ts';
+  import { ElementList, readElements } from './src/netlink/nftables/elements.ts';
   import { decodeGeneration, getGeneration } from './src/netlink/nftables/message.ts';
   import { NFNLGRP_NFTABLES, operationOf } from './src/netlink/nftables/message.ts';
-  import { readElements } from './src/netlink/nftables/elements.ts';
-  import { decodeRule, getRules } from './src/netlink/nftables/objects.ts';
+    import { decodeRule, getRules } from './src/netlink/nftables/objects.ts';
   import { decodeTable, getTables } from './src/netlink/nftables/objects.ts';
   import { transaction } from './src/netlink/nftables/transaction.ts';
   const print = (value) => console.log(JSON.stringify(value, (_, each) =>

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { Sequence } from '../../../src/netlink/request.ts';
 import { NLM_F_ACK } from '../../../src/netlink/codec.ts';
-import { ElementList } from '../../../src/netlink/nftables/elementList.ts';
+import { ElementList } from '../../../src/netlink/nftables/elements.ts';
 import {
   type NetlinkTransaction,
   type NftOperation,
