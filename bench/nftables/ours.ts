@@ -2,7 +2,7 @@
 import { limitMemory } from '../../src/daemon/memory.ts';
 import { NftMonitor } from '../../src/modes/nftables/monitor.ts';
 import { NftSync } from '../../src/modes/nftables/sync.ts';
-import { NetlinkNftTables } from '../../src/modes/nftables/tables.ts';
+import { NetlinkNftTables } from '../../src/modes/nftables/client.ts';
 import { dataplaneOf } from '../../src/modes/dataplane.ts';
 import { NETLINK_NETFILTER } from '../../src/netlink/socket.ts';
 import { NetlinkSockets } from '../../src/netlink/sockets.ts';

@@ -2,15 +2,17 @@
 import type { Family, Ip } from '../../src/model/ip.ts';
 import { NftReader } from '../../src/modes/nftables/inspect.ts';
 import type { KnownFacts } from '../../src/modes/nftables/kernel/compare.ts';
-import { MemorySource } from '../../src/modes/nftables/kernel/memorySource.ts';
-import type { ListedSet, NftSource, WholeChain } from '../../src/modes/nftables/kernel/source.ts';
+import {
+  type ListedSet,
+  MemorySource,
+  type NftSource,
+  type WholeChain,
+} from '../../src/modes/nftables/kernel/source.ts';
 import { lowerRule } from '../../src/modes/nftables/lower.ts';
 import { NFT_FAMILY } from '../../src/modes/nftables/rules/print.ts';
-import type { Element, TableSet } from '../../src/modes/nftables/rules/table.ts';
-import { listOf, specOf } from '../../src/modes/nftables/sets.ts';
+import type { TableSet } from '../../src/modes/nftables/rules/table.ts';
+import { encodedElements, specOf } from '../../src/modes/nftables/sets.ts';
 import type { Learned, WalkOutcome } from '../../src/modes/kernelRules.ts';
-import { MessageWriter } from '../../src/netlink/codec.ts';
-import { decodeElements, elementsRequest, type SetElement } from '../../src/netlink/nftables/elements.ts';
 import { propertiesOf } from '../../src/netlink/nftables/setSpec.ts';
 import { decide, isLocal, type Packet } from '../../src/plan/decide.ts';
 import type { Plan } from '../../src/plan/types.ts';
@@ -155,7 +157,7 @@ function sourceOf({ inForce, family }: FakeNftKernel): NftSource {
     const known = ofSets.get(asked);
     if (known) return known;
     const found = sets.get(asked);
-    const elements = found ? encoded(found.set, [...found.elements.values()], family) : [];
+    const elements = found ? encodedElements(found.set, [...found.elements.values()], family) : [];
     const read = new MemorySource([
       { ...table, isDormant: false, chains: [], sets: found ? [{ ...listed(found.set), elements }] : [] },
     ]);
@@ -167,7 +169,7 @@ function sourceOf({ inForce, family }: FakeNftKernel): NftSource {
     chains: () => ofRules.chains(),
     rules: (place) => ofRules.rules(place),
     set: (place) => ofSet(place.set).set(place),
-    element: (asked) => ofSet(asked.set).element(asked),
+    element: (place, key) => ofSet(place.set).element(place, key),
     table: async (place) => ((await ofRules.table(place)) ? whole : undefined),
     allElements: (place) => ofSet(place.set).allElements(place),
   };
@@ -177,20 +179,11 @@ function sourceOf({ inForce, family }: FakeNftKernel): NftSource {
 function withLearned(source: NftSource, learned: readonly Learned[]): NftSource {
   return {
     ...source,
-    element: async (asked) => {
+    element: async (place, asked) => {
       const found = learned.find(
-        ({ name, key }) => key && name === asked.set && Buffer.compare(key, asked.key) === 0,
+        ({ name, key }) => key && name === place.set && Buffer.compare(key, asked) === 0,
       );
-      return found?.key ? { key: found.key, data: found.data } : source.element(asked);
+      return found?.key ? { key: found.key, data: found.data } : source.element(place, asked);
     },
   };
-}
-
-function encoded(set: TableSet, elements: readonly Element[], family: Family): readonly SetElement[] {
-  const place = { family: NFT_FAMILY[family], table: 'encoded', set: set.name };
-  return Array.from(listOf(set, elements, false).messages()).flatMap((bytes) => {
-    const writer = new MessageWriter();
-    elementsRequest('new elements', 0, place, bytes).payload(writer);
-    return decodeElements(writer.finish()).elements;
-  });
 }

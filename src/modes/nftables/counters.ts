@@ -6,10 +6,9 @@ import { readElements, type SetElement } from '../../netlink/nftables/elements.t
 import type { ConnectionReading } from '../../telemetry/metrics/connections.ts';
 import { forEachSliced, TimeSlice } from '../../time/timeSlice.ts';
 import { systemClock } from '../../time/systemClock.ts';
-import { slices } from './rules/committer.ts';
 import { connectionsSet, SCOPE_LIST } from './rules/names.ts';
 import { NFT_FAMILY, printElement } from './rules/print.ts';
-import type { Element, Ruleset, TableSet } from './rules/table.ts';
+import { type Element, type Ruleset, slices, type TableSet } from './rules/table.ts';
 import { elementReader } from './sets.ts';
 
 type Count = Omit<ConnectionReading, 'family' | 'isCountedElsewhere'>;

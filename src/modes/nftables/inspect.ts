@@ -11,10 +11,8 @@ import { type OutInterface, outInterfaceNow, runSteps, walkSteadily } from '../w
 import { walkPacket } from '../walk.ts';
 import { compareTable, type KnownFacts } from './kernel/compare.ts';
 import { readNftDump, writeDump } from './kernel/dump.ts';
-import { type MemorySet, MemorySource, type MemoryTable } from './kernel/memorySource.ts';
-import { NetlinkSource } from './kernel/netlinkSource.ts';
-import type { ListedChain, NftSource } from './kernel/source.ts';
-import { tableName } from './kernel/source.ts';
+import { MemorySource, NetlinkSource, tableName } from './kernel/source.ts';
+import type { ListedChain, MemorySet, MemoryTable, NftSource } from './kernel/source.ts';
 import { NftRules } from './kernel/walk.ts';
 import { BACKSTOP_TABLE, isOurTable, OUR_TABLES, TABLE } from './rules/names.ts';
 import { NFT_FAMILY } from './rules/print.ts';

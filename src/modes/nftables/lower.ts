@@ -105,7 +105,6 @@ function lower(statement: Statement, family: Family): readonly Expression[] {
     case 'return':
       return [{ kind: 'verdict', verdict: statement.kind }];
     case 'jump':
-    case 'goto':
       return [{ kind: 'verdict', verdict: statement.kind, chain: statement.chain }];
   }
 }

@@ -1,17 +1,19 @@
 /** The nftables mode: one socket that writes our tables, and a watch over the node's addresses. */
 import { AddressWatch } from '../addressWatch.ts';
 import { readConnections } from './counters.ts';
-import { removeKubeProxyTables } from './cleanup.ts';
+import { removeKubeProxyTables, TRIAL_TABLE } from './cleanup.ts';
 import { NftReader } from './inspect.ts';
-import { NetlinkSource } from './kernel/netlinkSource.ts';
+import { NetlinkSource } from './kernel/source.ts';
 import { outInterfaceNow } from '../walkRunner.ts';
 import { NftMonitor } from './monitor.ts';
-import { chooseProtection } from './protection.ts';
 import { Backstop } from './rules/backstop.ts';
 import { BACKSTOP_TABLE } from './rules/names.ts';
+import { NFT_FAMILY } from './rules/print.ts';
 import { NftSync } from './sync.ts';
-import { NetlinkNftTables } from './tables.ts';
+import { NetlinkNftTables } from './client.ts';
 import { ConntrackTable } from '../../netlink/conntrack.ts';
+import type { NetlinkChannel } from '../../netlink/channel.ts';
+import { transaction } from '../../netlink/nftables/transaction.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { NetlinkSockets } from '../../netlink/sockets.ts';
 import { FAMILIES, type Family, familyOf } from '../../model/ip.ts';
@@ -137,6 +139,33 @@ export async function openNftMode(options: ModeOptions): Promise<Mode> {
       await sockets.close();
     },
   };
+}
+
+/** `owned`: the kernel refuses their changes. `backstop`: ours is repaired, and a table behind it holds connections meanwhile. */
+type Protection = 'owned' | 'backstop' | 'none';
+
+async function chooseProtection(
+  setting: string,
+  channel: NetlinkChannel,
+  families: readonly Family[],
+): Promise<Protection> {
+  if (setting === 'backstop' || setting === 'none') return setting;
+  for (const family of families) if (!(await canBeOwned(channel, family))) return 'backstop';
+  return 'owned';
+}
+
+/** Whether a table can be owned and outlive its owner: since Linux 6.9. Older kernels answer EOPNOTSUPP or EINVAL. */
+async function canBeOwned(channel: NetlinkChannel, family: Family): Promise<boolean> {
+  const place = { family: NFT_FAMILY[family], table: TRIAL_TABLE };
+  // A kernel without nf_tables for the family refuses any table; and another may have been left by a check that was killed.
+  for (const flags of [{}, { isOwned: true, isPersistent: true }]) {
+    const operations = [
+      { kind: 'addTable', ...place, ...flags },
+      { kind: 'deleteTable', ...place },
+    ] as const;
+    if ((await channel.commit(transaction(operations))).state !== 'done') return false;
+  }
+  return true;
 }
 
 const PROTECTED = {

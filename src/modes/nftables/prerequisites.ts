@@ -17,8 +17,8 @@ import {
 import type { Machine } from '../prerequisites/machine.ts';
 import { NOBODY, samplePlan } from '../prerequisites/sample.ts';
 import { TRANSIENT } from './client.ts';
-import { wholeTable } from './rules/referenceCounts.ts';
-import { printDeclaration, printNftRule } from './rules/print.ts';
+import { wholeTable } from './rules/counts.ts';
+import { printDeclaration, printNftRule } from './print.ts';
 import { addChains, addSets, byName, editOperations, nftRule, toChain } from './rules/table.ts';
 import type { ChainSpec, Statement, TableOperation, TableTransaction } from './rules/table.ts';
 

@@ -1,12 +1,18 @@
 /** Sets and their elements, between our words and the kernel's. */
-import { declarationOf } from './rules/print.ts';
+import { declarationOf, NFT_FAMILY } from './rules/print.ts';
 import { isOfIntervals } from './rules/table.ts';
-import type { Element, ElementKey, TableSet } from './rules/table.ts';
-import { type Cidr, type Family, parseCidr } from '../../model/ip.ts';
-import { malformedMessage } from '../../netlink/codec.ts';
+import type { Element, ElementKey, HookSpec, TableSet } from './rules/table.ts';
+import type { Family } from '../../model/ip.ts';
+import { malformedMessage, MessageWriter } from '../../netlink/codec.ts';
 import { decodeIp, protocolByte, rangeOf } from '../../netlink/inet.ts';
+import type { BaseChain } from '../../netlink/nftables/objects.ts';
 import type { SetSpec } from '../../netlink/nftables/setSpec.ts';
-import { ElementList, type SetElement } from '../../netlink/nftables/elements.ts';
+import {
+  decodeElements,
+  ElementList,
+  elementsRequest,
+  type SetElement,
+} from '../../netlink/nftables/elements.ts';
 
 export function specOf(set: TableSet, family: Family): SetSpec {
   const { name, ranges, dynamicSize, counts, comment } = set;
@@ -18,6 +24,10 @@ export function specOf(set: TableSet, family: Family): SetSpec {
     ...(counts && { counter: true }),
     ...(comment !== undefined && { comment }),
   };
+}
+
+export function baseOf({ point, priority }: HookSpec): BaseChain {
+  return { type: 'nat', hook: point, priority, policy: 'accept' };
 }
 
 type Parts = readonly (keyof ElementKey)[];
@@ -86,26 +96,7 @@ function writeInterval(list: ElementList, { range }: ElementKey): void {
   if (beyond) list.begin().raw(beyond).intervalEnd().end();
 }
 
-interface ReadElements {
-  readonly elements: readonly Element[];
-  /** Those that we cannot represent, so that they are another program's: another protocol, a range that is no network. */
-  readonly unknown: readonly SetElement[];
-}
-
-export function elementsOf(set: TableSet, given: readonly SetElement[], family: Family): ReadElements {
-  if (isOfIntervals(set)) return intervalsOf(set, given);
-  const read = elementReader(set, family);
-  const elements: Element[] = [];
-  const unknown: SetElement[] = [];
-  for (const each of given) {
-    const element = read(each);
-    if (element) elements.push(element);
-    else unknown.push(each);
-  }
-  return { elements, unknown };
-}
-
-/** `undefined`: of another protocol than services have, with a range that is no network, or for a set of another kind. */
+/** Not of ranges. `undefined`: of another protocol than services have, or for a set of another kind. */
 export function elementReader(set: TableSet, family: Family): (given: SetElement) => Element | undefined {
   const bytes = family === 'IPv4' ? 4 : 16;
   const parts = partsOf(set);
@@ -129,7 +120,7 @@ const PORT_BYTES = 2;
 /** All but addresses take one register. */
 const SHORT: ReadonlySet<keyof ElementKey> = new Set(['protocol', 'port', 'secondPort', 'index']);
 
-function keyOf(parts: Parts, { key, keyEnd }: SetElement, addressBytes: number): ElementKey | undefined {
+function keyOf(parts: Parts, { key }: SetElement, addressBytes: number): ElementKey | undefined {
   const result: { -readonly [Part in keyof ElementKey]: ElementKey[Part] } = {};
   let at = 0;
   for (const part of parts) {
@@ -142,11 +133,7 @@ function keyOf(parts: Parts, { key, keyEnd }: SetElement, addressBytes: number):
       const protocol = protocolByte.word(value[0] ?? 0);
       if (!protocol) return undefined;
       result.protocol = protocol;
-    } else if (part === 'range') {
-      const range = cidrOf(value, keyEnd?.subarray(at, at + size) ?? value);
-      if (range === undefined) return undefined;
-      result.range = range;
-    } else result[part] = decodeIp(value);
+    } else if (part !== 'range') result[part] = decodeIp(value);
     at += size;
   }
   return result;
@@ -156,46 +143,16 @@ function portOf(bytes: Uint8Array): number {
   return ((bytes[0] ?? 0) << 8) | (bytes[1] ?? 0);
 }
 
-/** The network from its first to its last address; `undefined` where these are no network. */
-function cidrOf(first: Uint8Array, last: Uint8Array): Cidr | undefined {
-  let prefix = 0;
-  for (; prefix < first.length * 8; prefix++) {
-    const bit = 0x80 >> (prefix & 7);
-    if ((((first[prefix >> 3] ?? 0) ^ (last[prefix >> 3] ?? 0)) & bit) !== 0) break;
-  }
-  const cidr = parseCidr(`${decodeIp(first)}/${prefix}`);
-  if (!cidr) return undefined;
-  const range = rangeOf(cidr);
-  return Buffer.compare(range.first, first) === 0 && Buffer.compare(range.last, last) === 0
-    ? cidr
-    : undefined;
-}
-
-/** Ends are elements of their own, and come in any order. Where one interval ends, the next may begin. */
-function intervalsOf(set: TableSet, given: readonly SetElement[]): ReadElements {
-  const sorted = [...given].sort(
-    (a, b) => Buffer.compare(a.key, b.key) || Number(b.isIntervalEnd ?? 0) - Number(a.isIntervalEnd ?? 0),
-  );
-  const elements: Element[] = [];
-  const unknown: SetElement[] = [];
-  for (const [index, element] of sorted.entries()) {
-    if (element.isIntervalEnd) continue;
-    const next = sorted[index + 1];
-    const end = next?.isIntervalEnd ? next : undefined;
-    const last = end ? before(end.key) : new Uint8Array(element.key.length).fill(0xff);
-    const range = cidrOf(element.key, last);
-    if (range !== undefined) elements.push({ set: set.name, key: { range } });
-    else unknown.push(element, ...(end ? [end] : []));
-  }
-  return { elements, unknown };
-}
-
-function before(key: Uint8Array): Uint8Array {
-  const bytes = key.slice();
-  for (let index = bytes.length - 1; index >= 0; index--) {
-    const byte = ((bytes[index] ?? 0) - 1) & 0xff;
-    bytes[index] = byte;
-    if (byte !== 0xff) break;
-  }
-  return bytes;
+/** As the kernel would list them: of intervals, both ends. */
+export function encodedElements(
+  set: TableSet,
+  elements: readonly Element[],
+  family: Family,
+): readonly SetElement[] {
+  const place = { family: NFT_FAMILY[family], table: '', set: set.name };
+  return Array.from(listOf(set, elements, false).messages()).flatMap((bytes) => {
+    const writer = new MessageWriter(bytes.length + 64);
+    elementsRequest('new elements', 0, place, bytes).payload(writer);
+    return decodeElements(writer.finish()).elements;
+  });
 }

@@ -15,15 +15,13 @@ import { systemClock } from '../../time/systemClock.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import { wait } from '../../time/wait.ts';
 import type { Dataplane } from '../dataplane.ts';
-import { BackgroundRebuild } from './rules/background.ts';
 import type { Backstop } from './rules/backstop.ts';
 import { Evictions } from './rules/eviction.ts';
 import { BACKSTOP_TABLE } from './rules/names.ts';
 import { Rebuild, type RebuildOptions } from './rules/rebuild.ts';
-import type { TableOptions } from './rules/ruleset.ts';
 import type { FoundTable, NftTables, Ruleset } from './rules/table.ts';
 import type { WrittenTable } from './rules/written.ts';
-import { isSameForAll, type NftFacts, nftSettings } from './settings.ts';
+import { isSameForAll, type NftFacts, nftSettings, type TableOptions } from './rules/ruleset.ts';
 
 export interface NftSyncOptions {
   readonly tables: NftTables;
@@ -62,7 +60,7 @@ export class NftSync implements KernelWriter, Dataplane {
   #isOutdated = false;
   /** The table is to be built again beside syncs. */
   #isRebuildWanted = false;
-  #background: BackgroundRebuild | undefined;
+  #background: Rebuild | undefined;
   /** What follows a swap, beside syncs. */
   #finishing: Promise<unknown> | undefined;
   #refused: ReadonlyMap<ServicePortId, Error> = new Map();
@@ -80,7 +78,6 @@ export class NftSync implements KernelWriter, Dataplane {
     const { clock = systemClock } = options;
     this.#now = () => clock.now();
     this.#evictions = new Evictions({
-      now: this.#now,
       timeSlice: this.#timeSlice,
       wait: (milliseconds) => wait(clock, milliseconds),
     });
@@ -102,11 +99,7 @@ export class NftSync implements KernelWriter, Dataplane {
     await this.#evict(plan, report);
     for (const [id, error] of this.#refused) report.refused.set(id, error);
     const all = this.#attempt === 'full' ? undefined : ids;
-    await this.#options.backstop?.sync(
-      plan,
-      { changed: all, refused: report.refused },
-      this.#optionsFor(plan),
-    );
+    if (this.#table) await this.#options.backstop?.sync(this.#table.ports, all, this.#optionsFor(plan));
     this.#end(report);
     return { ...report.end(this.#attempt), ...(this.#isForeign && { isRepairing: true }) };
   }
@@ -165,13 +158,17 @@ export class NftSync implements KernelWriter, Dataplane {
     this.#attempt = 'full';
     await this.#background?.stop();
     this.#background = undefined;
-    await this.#finishing;
     for (let tries = 1; ; tries++) {
       try {
-        const rebuild = await Rebuild.begin(this.#rebuildOptions, options);
-        const refused = await rebuild.writeAll(plan.servicePorts, this.#table?.ports ?? new Map());
-        await rebuild.copyAffinity(await rebuild.inForce(), { plan, nodeIps: options.nodeIps ?? [] });
-        return await this.#swap(rebuild, plan, refused, report);
+        const rebuild = new Rebuild(this.#rebuildOptions, {
+          plan,
+          options,
+          ports: plan.servicePorts,
+          fallback: this.#table?.ports ?? new Map(),
+          after: this.#finishing,
+        });
+        await rebuild.done;
+        return await this.#swap(rebuild, plan, rebuild.refused, report);
       } catch (error) {
         // Another program deleted the table while it was written.
         if (!isJunctionError(error, 'NFTABLES_CHANGED') || tries === TRIES) throw error;
@@ -211,8 +208,7 @@ export class NftSync implements KernelWriter, Dataplane {
     before: WrittenTable | undefined,
   ): Promise<void> {
     try {
-      const { nodeIps = [] } = rebuild.table.options;
-      await rebuild.copyAffinity(old, { plan, nodeIps });
+      await rebuild.copyAffinity(old, plan);
       for (const { name } of old) {
         const { ruleset } = name === before?.name ? before : rebuild.table;
         await this.#options.onReplaced?.(name, ruleset);
@@ -255,13 +251,11 @@ export class NftSync implements KernelWriter, Dataplane {
     if (!background && this.#isRebuildWanted) this.#beginInBackground(table, plan);
     if (!background?.hasEnded) return;
     this.#background = undefined;
-    if (background.isSpoiled) return this.#beginInBackground(table, plan);
-    const { built } = background;
-    if (!built) return;
-    if (!deepEqual(built.rebuild.table.options, table.options)) return this.#beginInBackground(table, plan);
+    const isOutdated = (): boolean => !deepEqual(background.table.options, table.options);
+    if (background.isSpoiled || isOutdated()) return this.#beginInBackground(table, plan);
     await this.#finishing;
-    await built.rebuild.catchUp(table.ports, 0);
-    await this.#swap(built.rebuild, plan, new Map([...this.#refused, ...built.refused]), report);
+    await background.catchUp(0);
+    await this.#swap(background, plan, new Map([...this.#refused, ...background.refused]), report);
   }
 
   #beginInBackground(table: WrittenTable, plan: Plan): void {
@@ -272,13 +266,16 @@ export class NftSync implements KernelWriter, Dataplane {
       foreign.failed(now);
       this.#rebuiltAt = now;
     }
-    this.#background = new BackgroundRebuild({
-      rebuild: this.#rebuildOptions,
-      table,
+    const { ports, options } = table;
+    const rebuild = new Rebuild(this.#rebuildOptions, {
       plan,
+      options,
+      ports,
+      fallback: new Map(),
       after: this.#finishing,
-      onEnd: () => this.#options.request?.('a rebuilt table is ready'),
     });
+    this.#background = rebuild;
+    void rebuild.done.then(() => this.#options.request?.('a rebuilt table is ready'));
   }
 
   get #rebuildOptions(): RebuildOptions {

@@ -25,7 +25,7 @@ import { isIpv6Enabled } from '../iptables/families.ts';
 import { findIpvs, setSupport } from '../ipvs/client.ts';
 import { findDevice } from '../ipvs/device.ts';
 import { TRIAL_TABLE } from '../nftables/cleanup.ts';
-import { NetlinkNftClient } from '../nftables/client.ts';
+import { NetlinkNftTables } from '../nftables/client.ts';
 import type { TableOperation, TableTransaction } from '../nftables/rules/table.ts';
 import { DONE, readProcessStatus, type Trial } from './check.ts';
 import { NOBODY } from './sample.ts';
@@ -80,7 +80,7 @@ export function systemMachine(
     /** Commits the transaction to a table that no other program has, and deletes the table. */
     tryTable: (family: Family, transaction: TableTransaction): Promise<TableTrial> =>
       attempt<TableTrial>(NETLINK_NETFILTER, async (channel) => {
-        const client = new NetlinkNftClient(family, channel, TRIAL_TABLE);
+        const client = new NetlinkNftTables(family, channel).table(TRIAL_TABLE);
         // One that a killed run left.
         await client.commit([{ kind: 'deleteTable' }]);
         const outcome = await client.commit(transaction);

@@ -1,8 +1,8 @@
 /** The real nftables proxy, in the network that this process is in. */
 import { NftReader } from '../../../src/modes/nftables/inspect.ts';
-import { NetlinkSource } from '../../../src/modes/nftables/kernel/netlinkSource.ts';
+import { NetlinkSource } from '../../../src/modes/nftables/kernel/source.ts';
 import { printFound } from '../../../src/modes/nftables/kernel/values.ts';
-import { NetlinkNftTables } from '../../../src/modes/nftables/tables.ts';
+import { NetlinkNftTables } from '../../../src/modes/nftables/client.ts';
 import type { NftSync } from '../../../src/modes/nftables/sync.ts';
 import { NFT_FAMILY } from '../../../src/modes/nftables/rules/print.ts';
 import { NETLINK_NETFILTER } from '../../../src/netlink/socket.ts';

@@ -18,7 +18,7 @@ import {
 import { type DumpFields, dumpHeader, readDump } from '../../dump.ts';
 import { groupBy } from '../rules/table.ts';
 import type { KnownFacts } from './compare.ts';
-import type { MemorySet, MemoryTable } from './memorySource.ts';
+import type { MemorySet, MemoryTable } from './source.ts';
 
 interface NftDump {
   readonly facts: KnownFacts;

@@ -6,16 +6,19 @@
  * nothing else in it fails to match, it is noted and taken as no match.
  */
 import type { Ip } from '../../../model/ip.ts';
-import { attributeEnd } from '../../../netlink/attributes.ts';
-import { align, LITTLE_ENDIAN, NLA_TYPE_MASK, viewOf } from '../../../netlink/codec.ts';
+import { LITTLE_ENDIAN, viewOf } from '../../../netlink/codec.ts';
 import { decodeIp } from '../../../netlink/inet.ts';
 import { answerText } from '../../iptables/rules/textRule.ts';
 import { effectOfText } from '../../iptables/rules/textTarget.ts';
 import type { SetElement } from '../../../netlink/nftables/elements.ts';
-import { type Expression, type NftVerdict, VERDICT_REGISTER } from '../../../netlink/nftables/expressions.ts';
+import {
+  type Expression,
+  type NftVerdict,
+  VERDICT_REGISTER,
+  wordsOf,
+} from '../../../netlink/nftables/expressions.ts';
 import type { PacketState, RuleResult, Steps, WalkContext, WalkVerdict } from '../../kernelRules.ts';
-import { hostU32, loadedBytes } from './packetBytes.ts';
-import { Registers } from './registers.ts';
+import { hostU32, loadOf, WORD_BYTES, WORDS, wordOf } from './loads.ts';
 import type { ListedSet } from './source.ts';
 import { type FoundElement, printFound } from './values.ts';
 import { printIptables } from './xtables.ts';
@@ -29,7 +32,7 @@ export interface RuleSets {
 type ExpressionOf<Kind extends Expression['kind']> = Extract<Expression, { readonly kind: Kind }>;
 
 interface RunState {
-  readonly registers: Registers;
+  registers: Registers;
   packet: PacketState;
   found: readonly FoundElement[];
   isUncertain: boolean;
@@ -50,8 +53,6 @@ const UNKNOWN: Effect = { kind: 'unknown' };
 const NFT_SET_EVAL = 0x20;
 /** No pool of ours is larger; a draw out of more is not evaluated. */
 const MAX_DRAWN = 100_000;
-/** No value that is loaded and not known is longer. */
-const MAX_LOADED = 16;
 /** What becomes of the packet does not depend on these. */
 const WITHOUT_EFFECT: ReadonlySet<string> = new Set(['log', 'objref', 'last', 'dup', 'flow_offload']);
 /** These end a packet's path, or send it elsewhere: they are not evaluated. */
@@ -64,13 +65,8 @@ const UNKNOWN_VERDICTS: ReadonlySet<string> = new Set([
   'nat',
   'masq',
 ]);
-/** Where an expression has the register that it writes to the packet or the connection: then it loads nothing. */
-const WRITTEN_FROM: ReadonlyMap<string, number> = new Map([
-  ['meta', 3],
-  ['ct', 4],
-  ['payload', 5],
-  ['exthdr', 7],
-]);
+/** They load something that is not known, or write to the packet or the connection. */
+const UNKNOWN_LOADS: ReadonlySet<string> = new Set(['meta', 'ct', 'payload', 'exthdr']);
 
 interface MachineOptions {
   readonly sets: RuleSets;
@@ -162,7 +158,7 @@ class Machine {
       case 'meta':
       case 'ct':
       case 'fib':
-        registers.put(expression.into, loadedBytes(expression, packet, context), unknownBytes(expression));
+        this.#load(expression, state);
         return undefined;
       case 'immediate':
         registers.put(expression.into, expression.value);
@@ -219,9 +215,15 @@ class Machine {
         return targetEffect(printIptables(expression), packet, context);
       case 'other':
         if (expression.name === 'notrack') state.packet = { ...packet, isUntracked: !state.isUncertain };
-        else if (!WITHOUT_EFFECT.has(expression.name) && !isWritten(expression)) return UNKNOWN;
+        else if (UNKNOWN_LOADS.has(expression.name)) state.registers = new Registers();
+        else if (!WITHOUT_EFFECT.has(expression.name)) return UNKNOWN;
         return undefined;
     }
+  }
+
+  #load(expression: Parameters<typeof loadOf>[0], { registers, packet }: RunState): void {
+    const { bytesOf, words } = loadOf(expression);
+    registers.put(expression.into, bytesOf(packet, this.#options.context), words * WORD_BYTES);
   }
 
   *#lookUp({ set: name, from, into, isInverted }: ExpressionOf<'lookup'>, state: RunState): Steps<Effect> {
@@ -291,11 +293,6 @@ function ipIn(registers: Registers, register: number, like: Ip): Ip | undefined 
   return bytes && decodeIp(bytes);
 }
 
-function unknownBytes(expression: Expression): number {
-  if (expression.kind === 'payload') return expression.bytes;
-  return expression.kind === 'meta' && !expression.key.endsWith('ifname') ? 4 : MAX_LOADED;
-}
-
 /** Whole numbers only: what is left over stays as it is. */
 function swapped(value: Uint8Array, size: number): Uint8Array {
   if (size === 0 || !LITTLE_ENDIAN) return value;
@@ -307,19 +304,6 @@ function swapped(value: Uint8Array, size: number): Uint8Array {
 function hasEffect(expression: Expression): boolean {
   if (expression.kind === 'other') return UNKNOWN_VERDICTS.has(expression.name);
   return ['set meta', 'dynset', 'xt target'].includes(expression.kind);
-}
-
-/** A mark of the connection, a header: nothing that is known depends on it. */
-function isWritten({ name, data }: ExpressionOf<'other'>): boolean {
-  const number = WRITTEN_FROM.get(name);
-  if (number === undefined) return false;
-  const view = viewOf(data);
-  for (let at = 0; at < data.length; ) {
-    const end = attributeEnd(view, at, data.length);
-    if ((view.getUint16(at + 2, LITTLE_ENDIAN) & NLA_TYPE_MASK) === number) return true;
-    at = align(end);
-  }
-  return false;
 }
 
 function effectOf({ verdict, chain = '' }: NftVerdict): Effect {
@@ -346,3 +330,38 @@ const HOLDS: Readonly<Record<ExpressionOf<'compare'>['comparison'], (order: numb
   '>': (order) => order > 0,
   '>=': (order) => order >= 0,
 };
+
+/** The registers of a rule, as far as it is known what is in them. */
+class Registers {
+  readonly #bytes: Uint8Array;
+  /** A bit for each word. */
+  #known: number;
+
+  constructor(before?: Registers) {
+    this.#bytes = before ? before.#bytes.slice() : new Uint8Array(WORDS * WORD_BYTES);
+    this.#known = before ? before.#known : 0;
+  }
+
+  /** What is shorter than its words is followed by zeros. `undefined`: something unknown, of at most so many bytes. */
+  put(register: number, value: Uint8Array | undefined, unknownBytes = WORD_BYTES): void {
+    const first = wordOf(register);
+    if (first === undefined) return;
+    const words = Math.min(wordsOf(value?.length ?? unknownBytes), WORDS - first);
+    const at = first * WORD_BYTES;
+    this.#bytes.fill(0, at, at + words * WORD_BYTES);
+    if (value) this.#bytes.set(value.subarray(0, words * WORD_BYTES), at);
+    const bits = ((1 << words) - 1) << first;
+    this.#known = value ? this.#known | bits : this.#known & ~bits;
+  }
+
+  /** `undefined`: a part of it is not known. */
+  get(register: number, length: number): Uint8Array | undefined {
+    const first = wordOf(register);
+    if (first === undefined) return undefined;
+    const words = wordsOf(length);
+    if (first + words > WORDS) return undefined;
+    const bits = ((1 << words) - 1) << first;
+    if ((this.#known & bits) !== bits) return undefined;
+    return this.#bytes.slice(first * WORD_BYTES, first * WORD_BYTES + length);
+  }
+}

@@ -1,13 +1,15 @@
 /**
  * A rule of the kernel as nft prints it. Registers hold the names of what is loaded into them, and what compares or looks
- * up prints these. Our own rules come out as `printNftRule` prints them; what has no words here is named in brackets.
+ * up prints these. What has no words here is named in brackets.
  */
 import type { Expression } from '../../../netlink/nftables/expressions.ts';
 import { VERDICT_REGISTER, wordsOf } from '../../../netlink/nftables/expressions.ts';
 import { duration } from '../rules/print.ts';
-import { wordOf } from './registers.ts';
-import { printIptables } from './xtables.ts';
+import { loadOf, wordOf } from './loads.ts';
 import { hostNumber, printValue, printVerdict, type ValueType } from './values.ts';
+import { printIptables } from './xtables.ts';
+
+type ExpressionOf<Kind extends Expression['kind']> = Extract<Expression, { readonly kind: Kind }>;
 
 /** What a register was loaded with. */
 interface Loaded {
@@ -21,17 +23,14 @@ interface Loaded {
   readonly value?: Uint8Array;
 }
 
-export function printExpressions(expressions: readonly Expression[]): string {
-  return new RulePrinter().print(expressions);
-}
-
-/** `th` becomes the name of the protocol, where it is known. */
-const PORT = 'th dport';
-
 /** What a part of the text has named. */
 interface Named {
   readonly name: string;
   readonly part: number;
+}
+
+export function printExpressions(expressions: readonly Expression[]): string {
+  return new RulePrinter().print(expressions);
 }
 
 class RulePrinter {
@@ -43,12 +42,11 @@ class RulePrinter {
   #family: Named | undefined;
   /** Parts that are taken as said. */
   readonly #implied = new Set<number>();
-  /** The lower end of a range, whose upper end may follow. */
-  #lowerEnd: { readonly text: string; readonly part: number } | undefined;
 
   print(expressions: readonly Expression[]): string {
     for (const expression of expressions) this.#add(expression);
     const parts = this.#parts.filter((_, index) => !this.#implied.has(index));
+    // `th` becomes the name of the protocol, where it is known.
     return parts.join(' ').replaceAll(/\bth (?=[sd]port\b)/g, `${this.#protocol?.name ?? 'th'} `);
   }
 
@@ -59,26 +57,24 @@ class RulePrinter {
   }
 
   #load(register: number, loaded: Loaded): void {
-    const word = wordOf(register);
-    if (word !== undefined) this.#registers.set(word, loaded);
+    this.#registers.set(wordOf(register) ?? -1, loaded);
   }
 
-  #at(register: number): Loaded | undefined {
-    const word = wordOf(register);
-    return word === undefined ? undefined : this.#registers.get(word);
+  #at(register: number): Loaded {
+    const unknown = { text: `register ${register}`, type: 'bytes', words: 1 } as const;
+    return this.#registers.get(wordOf(register) ?? -1) ?? unknown;
   }
 
   /** The names of all that was loaded from here on, side by side. They are forgotten: what follows loads its own. */
   #take(register: number): string {
     const texts: string[] = [];
-    for (let word = wordOf(register); word !== undefined; ) {
+    for (let word = wordOf(register) ?? -1; ; ) {
       const loaded = this.#registers.get(word);
-      if (!loaded) break;
+      if (!loaded) return texts.join(' . ') || `register ${register}`;
       this.#registers.delete(word);
       texts.push(loaded.text);
       word += loaded.words;
     }
-    return texts.join(' . ') || `register ${register}`;
   }
 
   #add(expression: Expression): void {
@@ -87,93 +83,78 @@ class RulePrinter {
       case 'meta':
       case 'ct':
       case 'fib':
-      case 'numgen':
-      case 'immediate':
-        this.#load(expression.into, loadedBy(expression));
-        return;
+        return this.#load(expression.into, loadOf(expression));
+      case 'numgen': {
+        const { generator, modulus, into } = expression;
+        return this.#load(into, { text: `numgen ${generator} mod ${modulus}`, type: 'number', words: 1 });
+      }
+      case 'immediate': {
+        const { value, into } = expression;
+        const text = printValue('bytes', value);
+        return this.#load(into, { text, type: 'bytes', words: wordsOf(value.length), value });
+      }
       case 'bitwise': {
-        const from = this.#at(expression.from);
-        const { mask, xor, into } = expression;
-        const text = from?.text ?? `register ${expression.from}`;
-        this.#load(into, { text, type: from?.type ?? 'bytes', words: wordsOf(mask.length), mask, xor });
-        return;
+        const { from, mask, xor, into } = expression;
+        const { text, type } = this.#at(from);
+        return this.#load(into, { text, type, words: wordsOf(mask.length), mask, xor });
       }
       case 'byteorder':
         return;
       case 'compare':
-        this.#compare(expression);
-        return;
+        return this.#compare(expression);
       case 'range': {
-        const loaded = this.#at(expression.from);
-        const { comparison, first, last } = expression;
-        const type = loaded?.type ?? 'bytes';
-        this.#say(
-          `${this.#take(expression.from)} ${not(comparison)}${printValue(type, first)}-${printValue(type, last)}`,
-        );
-        return;
+        const { from, comparison, first, last } = expression;
+        const { type } = this.#at(from);
+        const range = `${printValue(type, first)}-${printValue(type, last)}`;
+        return this.#say(`${this.#take(from)} ${not(comparison)}${range}`);
       }
       case 'lookup':
-        this.#lookUp(expression);
-        return;
+        return this.#lookUp(expression);
       case 'dynset': {
         const { operation, set, key, data, timeoutMs } = expression;
         const timeout = timeoutMs === undefined ? '' : ` timeout ${duration(Math.round(timeoutMs / 1000))}`;
         // Before the key, behind which it may begin.
         const value = data === undefined ? '' : ` : ${this.#take(data)}`;
-        const text = this.#take(key);
-        this.#say(`${operation} @${set} { ${text}${timeout}${value} }`);
-        return;
+        return this.#say(`${operation} @${set} { ${this.#take(key)}${timeout}${value} }`);
       }
       case 'set meta':
-        this.#say(`meta ${expression.key} set ${this.#assigned(expression.from)}`);
-        return;
+        return this.#say(`meta ${expression.key} set ${this.#assigned(expression.from)}`);
       case 'nat': {
         const { direction, family, address, port } = expression;
         this.#parts.push(`${direction} ${family} to ${this.#target(address, port)}`);
         return;
       }
       case 'masquerade':
-        this.#say(['masquerade', ...expression.flags].join(' '));
-        return;
+        return this.#say(['masquerade', ...expression.flags].join(' '));
       case 'reject':
-        this.#say(printReject(expression));
-        return;
+        return this.#say(printReject(expression));
       case 'verdict':
-        this.#say(printVerdict(expression));
-        return;
+        return this.#say(printVerdict(expression));
       case 'counter':
-        this.#say(`counter packets ${expression.packets} bytes ${expression.bytes}`);
-        return;
+        return this.#say(`counter packets ${expression.packets} bytes ${expression.bytes}`);
       case 'xt match':
       case 'xt target':
-        this.#say(printIptables(expression) ?? `xt match "${expression.name}"`);
-        return;
+        return this.#say(printIptables(expression) ?? `xt match "${expression.name}"`);
       case 'other':
-        this.#say(/^(?:log|notrack)$/.test(expression.name) ? expression.name : `[${expression.name}]`);
+        return this.#say(
+          /^(?:log|notrack)$/.test(expression.name) ? expression.name : `[${expression.name}]`,
+        );
     }
   }
 
-  #compare({ from, comparison, value }: Extract<Expression, { kind: 'compare' }>): void {
-    const { text, type, mask } = this.#at(from) ?? { text: `register ${from}`, type: 'bytes' as const };
-    if (mask) {
-      this.#say(printMasked(text, type, mask, comparison, value));
-      return;
-    }
+  #compare({ from, comparison, value }: ExpressionOf<'compare'>): void {
+    const { text, type, mask } = this.#at(from);
+    if (mask) return this.#say(printMasked(text, type, mask, comparison, value));
     const part = this.#parts.length;
     const isNetwork = type === 'address' && value.length < addressBytes(text);
     const printed = isNetwork ? wholeBytes(text, value) : printValue(type, value);
     if (text === 'meta l4proto' && comparison === '==') this.#protocol = { name: printed, part };
     if (text === 'meta nfproto' && comparison === '==')
       this.#family = { name: printed === 'ipv6' ? 'ip6' : 'ip', part };
-    if (comparison === '<=' && this.#lowerEnd?.text === text && this.#lowerEnd.part === part - 1) {
-      this.#parts[part - 1] = `${this.#parts[part - 1]?.replace('>= ', '') ?? ''}-${printed}`;
-      return;
-    }
-    if (comparison === '>=') this.#lowerEnd = { text, part };
-    this.#say(`${text} ${comparison === '==' ? '' : `${comparison} `}${printed}`);
+    this.#say(`${text} ${not(comparison)}${printed}`);
   }
 
-  #lookUp({ set, from, into, isInverted }: Extract<Expression, { kind: 'lookup' }>): void {
+  #lookUp({ set, from, into, isInverted }: ExpressionOf<'lookup'>): void {
     const key = this.#take(from);
     if (into === undefined) this.#say(`${key} ${isInverted ? '!= ' : ''}@${set}`);
     else if (into === VERDICT_REGISTER) this.#say(`${key} vmap @${set}`);
@@ -182,17 +163,16 @@ class RulePrinter {
 
   /** An address and a port that come from a map have one name. */
   #target(address: number | undefined, port: number | undefined): string {
-    const [ip, to] = [address, port].map((each) => (each === undefined ? undefined : this.#at(each)));
+    const ip = address === undefined ? undefined : this.#at(address);
     const printed = ip?.value ? printValue('address', ip.value) : (ip?.text ?? '');
+    const to = port === undefined ? undefined : this.#registers.get(wordOf(port) ?? -1);
     if (!to) return printed;
     const number = to.value ? printValue('port', to.value.subarray(0, 2)) : to.text;
     return printed.includes(':') ? `[${printed}]:${number}` : `${printed}:${number}`;
   }
 
   #assigned(register: number): string {
-    const loaded = this.#at(register);
-    if (!loaded) return `register ${register}`;
-    const { text, type, mask, xor, value } = loaded;
+    const { text, type, mask, xor, value } = this.#at(register);
     if (value) return printValue('mark', value);
     if (!mask || !xor || mask.length !== 4) return text;
     const [kept, flipped] = [hostNumber(mask), hostNumber(xor)];
@@ -203,86 +183,8 @@ class RulePrinter {
   }
 }
 
-function not(comparison: '==' | '!='): string {
-  return comparison === '!=' ? '!= ' : '';
-}
-
-type Load = Extract<
-  Expression,
-  { readonly kind: 'payload' | 'meta' | 'ct' | 'fib' | 'numgen' | 'immediate' }
->;
-
-function loadedBy(expression: Load): Loaded {
-  switch (expression.kind) {
-    case 'payload':
-      return payloadName(expression);
-    case 'meta':
-      return metaName(expression.key);
-    case 'ct': {
-      const { key, direction } = expression;
-      const text = ['ct', ...(direction ? [direction] : []), key].join(' ');
-      const types: Readonly<Record<string, ValueType>> = { state: 'state', status: 'status', mark: 'mark' };
-      if (key.startsWith('ip')) return { text, type: 'address', words: key.startsWith('ip6') ? 4 : 1 };
-      return { text, type: types[key] ?? (key.startsWith('proto-') ? 'port' : 'bytes'), words: 1 };
-    }
-    case 'fib': {
-      const { of, result } = expression;
-      return {
-        text: `fib ${of.join(' . ')} ${result}`,
-        type: result === 'type' ? 'address type' : 'bytes',
-        words: 1,
-      };
-    }
-    case 'numgen':
-      return { text: `numgen ${expression.generator} mod ${expression.modulus}`, type: 'number', words: 1 };
-    case 'immediate': {
-      const { value } = expression;
-      return {
-        text: `0x${Buffer.from(value).toString('hex')}`,
-        type: 'bytes',
-        words: wordsOf(value.length),
-        value,
-      };
-    }
-  }
-}
-
-/** By where it begins, and what may be loaded from there: an address, or the first bytes of one. */
-const NETWORK: Readonly<Record<number, readonly [text: string, most: number]>> = {
-  12: ['ip saddr', 4],
-  16: ['ip daddr', 4],
-  8: ['ip6 saddr', 16],
-  24: ['ip6 daddr', 16],
-};
-
-function payloadName({ base, offset, bytes }: Extract<Expression, { kind: 'payload' }>): Loaded {
-  const words = wordsOf(bytes);
-  const [text, most] = (base === 'network' && NETWORK[offset]) || ['', 0];
-  if (bytes <= most && (bytes > 1 || most === 4 || offset === 24)) return { text, type: 'address', words };
-  if (base === 'network' && offset === 9 && bytes === 1)
-    return { text: 'ip protocol', type: 'protocol', words };
-  if (base === 'network' && offset === 6 && bytes === 1)
-    return { text: 'ip6 nexthdr', type: 'protocol', words };
-  if (base === 'transport' && bytes === 2 && offset <= 2)
-    return { text: offset === 0 ? 'th sport' : PORT, type: 'port', words };
-  if (base === 'transport' && offset === 13 && bytes === 1)
-    return { text: 'tcp flags', type: 'bytes', words };
-  const short = { link: 'll', network: 'nh', transport: 'th' }[base];
-  return { text: `@${short},${offset * 8},${bytes * 8}`, type: 'bytes', words };
-}
-
-function metaName(key: string): Loaded {
-  const types: Readonly<Record<string, ValueType>> = {
-    mark: 'mark',
-    iifname: 'interface',
-    oifname: 'interface',
-    l4proto: 'protocol',
-    nfproto: 'family',
-    iif: 'number',
-    oif: 'number',
-  };
-  const text = /^[io]if/.test(key) ? key : `meta ${key}`;
-  return { text, type: types[key] ?? 'bytes', words: key.endsWith('ifname') ? 4 : 1 };
+function not(comparison: string): string {
+  return comparison === '==' ? '' : `${comparison} `;
 }
 
 /** `ct state new`, `ip saddr 10.0.0.0/9`, `meta mark & 0x00004000 != 0x00000000` */
@@ -296,17 +198,10 @@ function printMasked(
   const isZero = value.every((byte) => byte === 0);
   if ((type === 'state' || type === 'status') && isZero)
     return `${text} ${comparison === '!=' ? '' : '! '}${printValue(type, mask)}`;
-  const prefix = type === 'address' ? prefixLength(mask) : undefined;
-  if (prefix !== undefined) {
-    const network = `${printValue(type, value)}/${prefix}`;
-    return `${text} ${comparison === '==' ? '' : `${comparison} `}${network}`;
-  }
-  return `${text} & ${printValue(type, mask)} ${comparison} ${printValue(type, value)}`;
-}
-
-function prefixLength(mask: Uint8Array): number | undefined {
   const bits = Array.from(mask, (byte) => byte.toString(2).padStart(8, '0')).join('');
-  return /^1*0*$/.test(bits) ? bits.lastIndexOf('1') + 1 : undefined;
+  if (type === 'address' && /^1*0*$/.test(bits))
+    return `${text} ${not(comparison)}${printValue(type, value)}/${bits.lastIndexOf('1') + 1}`;
+  return `${text} & ${printValue(type, mask)} ${comparison} ${printValue(type, value)}`;
 }
 
 function addressBytes(text: string): number {
@@ -320,7 +215,7 @@ function wholeBytes(text: string, value: Uint8Array): string {
   return `${printValue('address', bytes)}/${value.length * 8}`;
 }
 
-function printReject({ with: answer, code }: Extract<Expression, { kind: 'reject' }>): string {
+function printReject({ with: answer, code }: ExpressionOf<'reject'>): string {
   if (answer === 'tcp reset') return 'reject with tcp reset';
   if (answer === 'icmp' && (code === 3 || code === 4)) return 'reject';
   return answer === 'icmpx' && code === 1 ? 'reject' : `reject with ${answer} code ${code}`;

@@ -87,7 +87,7 @@ export class NftRules implements KernelRules {
     const name = tableName({ family, table });
     function* find(set: string, key: Uint8Array): Steps<SetElement | undefined> {
       const id = `${name} ${set} ${Buffer.from(key).toString('hex')}`;
-      return yield* elements.get(id, () => source.element({ family, table, set, key }));
+      return yield* elements.get(id, () => source.element({ family, table, set }, key));
     }
     return {
       setOf: (set) => sets.get(`${name} ${set}`, () => source.set({ family, table, set })),

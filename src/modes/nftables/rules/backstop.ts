@@ -11,14 +11,14 @@
  */
 import { messageOf } from '../../../errors.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
-import type { Plan, ServicePortPlan } from '../../../plan/types.ts';
+import type { Plan, ServicePortPlan, ServicePortPlans } from '../../../plan/types.ts';
 import { RetryDelay } from '../../../proxy/report.ts';
-import { runToEnd, type TimeSlice } from '../../../time/timeSlice.ts';
-import { hairpinsOf, type NftFragment } from './compile.ts';
-import { diffElements } from './diff.ts';
+import type { TimeSlice } from '../../../time/timeSlice.ts';
+import { hairpinsOf } from './compile.ts';
+import { idOf } from './diff.ts';
 import { BACKSTOP_TABLE, NFT_CHAINS, ownerComment } from './names.ts';
 import * as services from './ruleset.ts';
-import { hooked, type TableOptions } from './ruleset.ts';
+import type { TableOptions } from './ruleset.ts';
 import { inSet, nftRule, toChain } from './table.ts';
 import type { Element, NftClient, Ruleset, TableSet } from './table.ts';
 import { type Layout, WrittenTable } from './written.ts';
@@ -29,13 +29,6 @@ interface BackstopOptions {
   readonly timeSlice?: TimeSlice;
   /** Called for each new reason why it is not there. */
   readonly onFailure?: (reason: string) => void;
-}
-
-interface BackstopChanges {
-  /** Service ports that may have changed; `undefined`: any. */
-  readonly changed: readonly ServicePortId[] | undefined;
-  /** Those that our own table could not take: what it had of them before stays in force. */
-  readonly refused: ReadonlyMap<ServicePortId, unknown>;
 }
 
 export class Backstop {
@@ -54,14 +47,17 @@ export class Backstop {
     return this.#retry.remainingMs(this.#given.now());
   }
 
-  /** After each sync of our own table. */
-  async sync(plan: Plan, { changed, refused }: BackstopChanges, options: TableOptions): Promise<void> {
+  /** After each sync of our own table, which has these `ports`. `changed`: those that may be others than before; unset: all. */
+  async sync(
+    ports: ServicePortPlans,
+    changed: readonly ServicePortId[] | undefined,
+    options: TableOptions,
+  ): Promise<void> {
     if (!this.#retry.isDue(this.#given.now())) return;
     try {
       const table = (this.#table ??= await this.#create(options));
-      const ids = changed ?? [...new Set([...table.ports.keys(), ...plan.servicePorts.keys()])];
-      const written = ids.filter((id) => !refused.has(id));
-      const failed = await table.change(written, plan.servicePorts, options);
+      const ids = changed ?? [...new Set([...table.ports.keys(), ...ports.keys()])];
+      const failed = await table.change(ids, ports, options);
       for (const error of failed.values()) throw error;
       this.#retry.succeeded();
       this.#reason = undefined;
@@ -74,10 +70,11 @@ export class Backstop {
   async release({ servicePorts }: Plan, changed: readonly ServicePortId[]): Promise<void> {
     const table = this.#table;
     if (!table) return;
-    const held = (port: ServicePortPlan | undefined): readonly Element[] => (port ? heldFrontends(port) : []);
+    const held = (port: ServicePortPlan | undefined): readonly string[] =>
+      port ? heldFrontends(port).map(idOf) : [];
     const gone = changed.filter((id) => {
-      const { removes } = runToEnd(diffElements(held(table.ports.get(id)), held(servicePorts.get(id))));
-      return removes.length > 0;
+      const left = new Set(held(servicePorts.get(id)));
+      return held(table.ports.get(id)).some((each) => !left.has(each));
     });
     try {
       await table.change(gone, new Map());
@@ -90,9 +87,9 @@ export class Backstop {
     const { client } = this.#given;
     const table = new WrittenTable({ ...this.#given, name: BACKSTOP_TABLE, layout: LAYOUT }, options);
     await client.commit([{ kind: 'deleteTable' }]); // ENOENT, mostly
-    await table.committer.commit([{ kind: 'addTable', isOwned: true }]);
+    await table.commit([{ kind: 'addTable', isOwned: true }]);
     await table.writeAll(new Map(), new Map());
-    await table.committer.commit(table.hooks);
+    await table.commit(table.hooks);
     return table;
   }
 
@@ -121,8 +118,8 @@ const HOLD_BACK = 'hold-back';
 const { backstopDestination: destination, backstopSource: source } = services.PRIORITIES;
 
 const LAYOUT: Layout = {
-  compile: (port) => ({ ...shared(port), elements: heldFrontends(port) }),
-  compileShared: shared,
+  compile: (port) => ({ elements: heldFrontends(port), counted: hairpinsOf(port), parts: [] }),
+  parts: () => [],
   fixed: (options) => services.fixedElements({ ...options, serviceCidrs: [] }),
   ruleset: (_, options): Ruleset => {
     const toHeld = [nftRule(toChain(HOLD_BACK))];
@@ -136,18 +133,14 @@ const LAYOUT: Layout = {
       sets: [FRONTENDS, PORTS, services.HAIRPIN_SET, ...services.nodePortSets(options.view)],
       chains: [
         { name: HOLD_BACK, rules: held },
-        hooked(NFT_CHAINS.prerouting, destination, toHeld),
-        hooked(NFT_CHAINS.output, destination, toHeld),
+        services.hooked(NFT_CHAINS.prerouting, destination, toHeld),
+        services.hooked(NFT_CHAINS.output, destination, toHeld),
         // Also for what was sent on just before the rules were deleted.
-        hooked(NFT_CHAINS.postrouting, source, services.masqueradeRules(options)),
+        services.hooked(NFT_CHAINS.postrouting, source, services.masqueradeRules(options)),
       ],
     };
   },
 };
-
-function shared(port: ServicePortPlan): NftFragment {
-  return { elements: [], counted: hairpinsOf(port), parts: [] };
-}
 
 /** Frontends that our rules send somewhere, for some clients at least. */
 function heldFrontends({ frontends, protocol, name }: ServicePortPlan): readonly Element[] {

@@ -52,13 +52,33 @@ type ServedKey = Pick<ElementKey, 'address'> & Required<Pick<ElementKey, 'protoc
 
 export const NO_ELEMENTS: NftFragment = { elements: [], counted: [], parts: [] };
 
-export function compileElements(port: ServicePortPlan, options: ElementOptions): NftFragment {
-  return new Fragment(port, options, true);
+/** The pools of a frontend, by who dials it: those from outside have one of their own where it is another. */
+function poolsOf({ routes: { pod, node, outside } }: Frontend): Partial<Record<View, PoolName>> {
+  const inside = pod.verdict === 'forward' ? pod : node;
+  const any = inside.verdict === 'forward' ? inside.pool : undefined;
+  const own = outside.verdict === 'forward' && outside.pool !== any ? outside.pool : undefined;
+  return { ...(any && { any }), ...(own && { outside: own }) };
 }
 
-/** All but its own elements, of which a large cluster has too many to make them twice. */
-export function compileShared(port: ServicePortPlan, options: ElementOptions): NftFragment {
-  return new Fragment(port, options, false);
+/** What the table must have for the elements of a service port: one for each place that uses it. */
+export function partsOf({
+  affinitySeconds: seconds,
+  protocol,
+  frontends,
+  pools,
+}: ServicePortPlan): TablePart[] {
+  const parts: TablePart[] = seconds === undefined ? [] : [{ protocol, seconds }];
+  for (const frontend of frontends) {
+    const scope = frontend.address === undefined ? 'nodePort' : 'address';
+    const { any, outside } = poolsOf(frontend);
+    if (any) parts.push({ scope, view: 'any', size: pools[any]?.length ?? 0 });
+    if (outside) parts.push({ scope, view: 'outside', size: pools[outside]?.length ?? 0 });
+  }
+  return parts;
+}
+
+export function compileElements(port: ServicePortPlan, options: ElementOptions): NftFragment {
+  return new Fragment(port, options);
 }
 
 /** Endpoints of this node that may dial themselves. Other service ports may have the same. */
@@ -72,26 +92,19 @@ export function hairpinsOf({ localEndpoints = [], protocol }: ServicePortPlan): 
 class Fragment implements NftFragment {
   readonly elements: Element[] = [];
   readonly counted: Element[] = [];
-  readonly parts: TablePart[] = [];
+  readonly parts: readonly TablePart[];
   readonly #port: ServicePortPlan;
   readonly #options: ElementOptions;
-  readonly #isWhole: boolean;
-  #ownComment: string | undefined;
+  readonly #comment: string;
   #sourceRanges: Map<AllowedSources, readonly Cidr[]> | undefined;
 
-  constructor(port: ServicePortPlan, options: ElementOptions, isWhole: boolean) {
+  constructor(port: ServicePortPlan, options: ElementOptions) {
     this.#port = port;
     this.#options = options;
-    this.#isWhole = isWhole;
-    const { affinitySeconds: seconds, protocol } = port;
-    if (seconds !== undefined) this.parts.push({ protocol, seconds });
+    this.#comment = ownerComment(port.name);
+    this.parts = partsOf(port);
     for (const frontend of port.frontends) this.#frontend(frontend);
     if (port.localEndpoints) this.counted.push(...hairpinsOf(port));
-  }
-
-  /** Few of those that several share have one. */
-  get #comment(): string {
-    return (this.#ownComment ??= ownerComment(this.#port.name));
   }
 
   #frontend(frontend: Frontend): void {
@@ -109,18 +122,17 @@ class Fragment implements NftFragment {
   }
 
   /** Which endpoints, seen from where; or why none. */
-  #served(scope: Scope, key: ServedKey, { routes }: Frontend): void {
-    const { pod, node, outside } = routes;
+  #served(scope: Scope, key: ServedKey, frontend: Frontend): void {
+    const { pod, node, outside } = frontend.routes;
+    const pools = poolsOf(frontend);
     const names = SCOPES[scope];
     if (isMasqueraded(pod) && isMasqueraded(outside)) this.#add(names.masqueradeAlways, key);
     else if (isMasqueraded(outside)) this.#add(names.masqueradeOthers, key);
     else if (isMasqueraded(node)) this.#add(names.masqueradeNode, key);
     const inside = pod.verdict === 'forward' ? pod : node;
-    const insidePool = inside.verdict === 'forward' ? inside.pool : undefined;
-    if (insidePool !== undefined) this.#pool(scope, 'any', key, insidePool);
-    if (outside.verdict === 'forward' && outside.pool !== insidePool)
-      this.#pool(scope, 'outside', key, outside.pool);
-    if (outside.verdict === 'drop' && insidePool !== undefined) this.#add(names.droppedOutside, key);
+    if (pools.any) this.#pool(scope, 'any', key, pools.any);
+    if (pools.outside) this.#pool(scope, 'outside', key, pools.outside);
+    if (outside.verdict === 'drop' && pools.any) this.#add(names.droppedOutside, key);
     if (this.#port.affinitySeconds !== undefined) this.#add(names.remembering, key);
     if (inside.verdict === 'reject') this.#add(names.refused, key);
     if (inside.verdict === 'drop') this.#add(names.dropped, key);
@@ -129,8 +141,6 @@ class Fragment implements NftFragment {
   #pool(scope: Scope, view: View, key: ServedKey, name: PoolName): void {
     const pool = this.#port.pools[name] ?? [];
     const size = pool.length;
-    this.parts.push({ scope, view, size });
-    if (!this.#isWhole) return;
     const comment = this.#comment;
     const set = poolMap(scope, view, size);
     let index = 0;
@@ -144,7 +154,6 @@ class Fragment implements NftFragment {
 
   #sources(key: ElementKey, allowed: AllowedSources): void {
     this.#add(SCOPES.address.restricted, key);
-    if (!this.#isWhole) return;
     const known = (this.#sourceRanges ??= new Map());
     let ranges = known.get(allowed);
     if (!ranges)
@@ -160,7 +169,7 @@ class Fragment implements NftFragment {
     const [set, chain] = [stickyMap(protocol), stickyChain(protocol, seconds)];
     for (const address of addresses)
       this.counted.push({ set, key: { address, port: secondPort }, chain, comment: this.#comment });
-    if (!counters || !this.#isWhole) return;
+    if (!counters) return;
     const counting = connectionsSet(own === undefined ? 'nodePort' : 'address', protocol);
     for (const { ip: address, port } of this.#endpointsOf(routes))
       for (const secondAddress of addresses)
@@ -178,7 +187,7 @@ class Fragment implements NftFragment {
   }
 
   #add(set: string, key: ElementKey): void {
-    if (this.#isWhole) this.elements.push({ set, key, comment: this.#comment });
+    this.elements.push({ set, key, comment: this.#comment });
   }
 }
 

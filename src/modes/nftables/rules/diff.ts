@@ -4,7 +4,7 @@ import type { ServicePortPlan } from '../../../plan/types.ts';
 import { deepEqual } from '../../../model/equal.ts';
 import { runSliced, type TimeSlice } from '../../../time/timeSlice.ts';
 import { type NftFragment, NO_ELEMENTS } from './compile.ts';
-import type { ReferenceCounts } from './referenceCounts.ts';
+import type { ReferenceCounts } from './counts.ts';
 import { LARGEST_DIRECT_POOL, NFT_SETS, SCOPES } from './names.ts';
 import { printKey } from './print.ts';
 import { byName, deleteChain, editSize, rewriteChain } from './table.ts';
@@ -302,12 +302,8 @@ export function amendChains(before: Ruleset, after: Ruleset): TableTransaction {
  * better not be deleted and added: with 300,000 elements that held its lock for 60 ms.
  */
 function amendChain(before: ChainSpec, after: ChainSpec): TableTransaction {
-  if (!after.isUnordered) return rewriteChain(after);
   const only = (one: ChainSpec, other: ChainSpec): readonly RuleSpec[] =>
     one.rules.filter((rule) => !other.rules.some((each) => deepEqual(rule, each)));
-  const chain = after.name;
-  return [
-    ...only(before, after).map((rule): TableOperation => ({ kind: 'deleteRule', chain, rule })),
-    ...only(after, before).map((rule): TableOperation => ({ kind: 'addRule', chain, rule })),
-  ];
+  if (!after.isUnordered || only(before, after).length > 0) return rewriteChain(after);
+  return only(after, before).map((rule): TableOperation => ({ kind: 'addRule', chain: after.name, rule }));
 }

@@ -4,19 +4,17 @@
  *
  * Tried on Linux 6.18: eight rebuilds of 10,000 Services with 3 endpoints under 700 connections a second lost 0 of 17,290.
  */
-import type { Ip } from '../../../model/ip.ts';
 import { type Protocol, PROTOCOLS } from '../../../model/objects.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlans } from '../../../plan/types.ts';
 import { forEachSliced, type TimeSlice } from '../../../time/timeSlice.ts';
-import { refusalOf, slices } from './committer.ts';
 import { entryElement, mayGoOn } from './eviction.ts';
 import { affinityMap, BACKSTOP_TABLE, TABLE_NAMES } from './names.ts';
 import { printKey } from './print.ts';
 import type { TableOptions } from './ruleset.ts';
-import { byName, deleteChain, editOperations } from './table.ts';
-import type { Element, FoundTable, NftClient, NftTables, TableTransaction } from './table.ts';
-import { WrittenTable } from './written.ts';
+import { byName, deleteChain, editOperations, slices } from './table.ts';
+import type { AffinityEntry, Element, FoundTable, NftClient, NftTables, TableTransaction } from './table.ts';
+import { refusalOf, WrittenTable } from './written.ts';
 
 export interface RebuildOptions {
   readonly tables: NftTables;
@@ -27,10 +25,15 @@ export interface RebuildOptions {
   readonly onCommit?: (transaction: TableTransaction) => void;
 }
 
-interface Clients {
+interface RebuildTask {
   readonly plan: Plan;
-  /** All addresses of this node. */
-  readonly nodeIps: readonly Ip[];
+  readonly options: TableOptions;
+  /** What the table shall have; it may change meanwhile, which `note` tells. */
+  readonly ports: ServicePortPlans;
+  /** What it has of the service ports that the kernel refuses. */
+  readonly fallback: ServicePortPlans;
+  /** Work that has to end before. */
+  readonly after: Promise<unknown> | undefined;
 }
 
 /** So few changes are left for the swap. */
@@ -39,108 +42,140 @@ const FEW = 50;
 const SWAPS = 3;
 
 export class Rebuild {
-  readonly table: WrittenTable;
   readonly #given: RebuildOptions;
+  readonly #task: RebuildTask;
   /** Service ports that were written into the table in force meanwhile. */
   readonly #changed = new Set<ServicePortId>();
   /** Keys of the affinity entries that were copied, by protocol. */
   readonly #copied = new Map<Protocol, Set<string>>();
-  readonly #stop: AbortController;
+  readonly #stop = new AbortController();
+  #table: WrittenTable | undefined;
+  #error: unknown;
+  /** Service ports that the kernel refuses. */
+  refused: ReadonlyMap<ServicePortId, Error> = new Map();
+  /** What was built is of no use: another program changed it. */
+  isSpoiled = false;
+  /** The table can be swapped now, or the rebuild has failed. */
+  hasEnded = false;
+  /** Never rejects. */
+  readonly done: Promise<void>;
 
-  private constructor(given: RebuildOptions, table: WrittenTable, stop: AbortController) {
+  /** Begins at once. */
+  constructor(given: RebuildOptions, task: RebuildTask) {
     this.#given = given;
-    this.#stop = stop;
-    this.table = table;
+    this.#task = task;
+    this.done = this.#run()
+      .catch((error: unknown) => {
+        this.#error = error;
+      })
+      .then(() => {
+        this.hasEnded = true;
+      });
+  }
+
+  async #run(): Promise<void> {
+    const { ports, fallback, after } = this.#task;
+    await after;
+    this.#table = await this.#create();
+    this.refused = await this.#table.writeAll(new Map(ports), fallback);
+    await this.catchUp();
+    await this.copyAffinity(await this.#inForce());
+  }
+
+  /** Once it has ended: throws where it failed. */
+  get table(): WrittenTable {
+    if (!this.#table || this.#error !== undefined) throw this.#error;
+    return this.#table;
   }
 
   /** Makes the table that is not in force, in place of whatever has its name. */
-  static async begin(given: RebuildOptions, options: TableOptions): Promise<Rebuild> {
-    const { tables, isProtected } = given;
+  async #create(): Promise<WrittenTable> {
+    const { tables, isProtected } = this.#given;
     const found = await tables.list();
     const isFree = (name: string): boolean =>
       !found.some((each) => each.name === name && each.baseChains.length > 0);
     const name = TABLE_NAMES.find(isFree) ?? TABLE_NAMES[0];
-    const client = tables.table(name);
-    const stop = new AbortController();
-    const commit: NftClient['commit'] = (transaction) => {
-      stop.signal.throwIfAborted();
-      return client.commit(transaction);
+    const inner = tables.table(name);
+    const client: NftClient = {
+      commit: (transaction) => {
+        this.#stop.signal.throwIfAborted();
+        return inner.commit(transaction);
+      },
+      affinityEntries: (protocol) => inner.affinityEntries(protocol),
     };
-    const affinityEntries: NftClient['affinityEntries'] = (...asked) => client.affinityEntries(...asked);
-    const table = new WrittenTable({ ...given, name, client: { commit, affinityEntries } }, options);
-    await table.committer.commit([
+    const table = new WrittenTable({ ...this.#given, name, client }, this.#task.options);
+    await table.commit([
       ...(found.some((each) => each.name === name) ? ([{ kind: 'deleteTable' }] as const) : []),
       { kind: 'addTable', ...(isProtected && { isOwned: true, isPersistent: true }) },
     ]);
-    return new Rebuild(given, table, stop);
+    return table;
   }
 
-  /** Returns the service ports that the kernel refuses; they have what `fallback` has of them. */
-  writeAll(ports: ServicePortPlans, fallback: ServicePortPlans): Promise<ReadonlyMap<ServicePortId, Error>> {
-    return this.table.writeAll(ports, fallback);
-  }
-
-  /** The next commit throws. */
-  stop(): void {
-    this.#stop.abort();
-  }
-
+  /** These were written into the table in force. */
   note(ids: Iterable<ServicePortId>): void {
     for (const id of ids) this.#changed.add(id);
   }
 
-  /** Writes what was changed meanwhile in the table in force. `most`: leaves no more than so many changes. */
-  async catchUp(ports: ServicePortPlans, most = FEW): Promise<void> {
+  /** Another program changed tables: those of these names, or any. */
+  spoil(names: ReadonlySet<string> | undefined): void {
+    if (names && !names.has(this.#table?.name ?? '')) return;
+    this.isSpoiled = true;
+    this.#stop.abort();
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.done;
+  }
+
+  /** Writes what was changed meanwhile in the table in force, and leaves no more than so many changes. */
+  async catchUp(most = FEW): Promise<void> {
     while (this.#changed.size > most) {
       const ids = [...this.#changed];
       this.#changed.clear();
-      const wanted = new Map(ids.flatMap((id) => [[id, ports.get(id)] as const]).filter(isThere));
-      const refused = await this.table.change(ids, wanted);
+      const refused = await this.table.change(ids, this.#task.ports);
       for (const error of refused.values()) throw error;
     }
   }
 
-  /** The affinity entries of the table in force, but for those of endpoints that are gone. */
-  async copyAffinity(from: readonly { readonly name: string }[], clients: Clients): Promise<void> {
+  /** The affinity entries of tables that are or were in force, but for those of endpoints that are gone. */
+  async copyAffinity(from: readonly { readonly name: string }[], plan = this.#task.plan): Promise<void> {
     const { tables, timeSlice } = this.#given;
-    const sets = byName(this.table.ruleset.sets);
+    const { table } = this;
+    const { ruleset, options } = table;
+    const sets = byName(ruleset.sets);
+    const clients = { plan, nodeIps: options.nodeIps ?? [] };
     for (const protocol of PROTOCOLS) {
       if (!sets.has(affinityMap(protocol))) continue;
       const copied = this.#copied.get(protocol) ?? new Set();
       this.#copied.set(protocol, copied);
       const missing: Element[] = [];
+      const take = (entry: AffinityEntry): void => {
+        const element = entryElement(protocol, entry);
+        const key = printKey(element.key);
+        if (copied.has(key) || !mayGoOn(protocol, entry, clients)) return;
+        copied.add(key);
+        missing.push(element);
+      };
       for (const { name } of from)
-        await forEachSliced(
-          await tables.table(name).affinityEntries(protocol),
-          (entry) => {
-            const element = entryElement(protocol, entry);
-            const key = printKey(element.key);
-            if (copied.has(key) || !mayGoOn(protocol, entry, clients)) return;
-            copied.add(key);
-            missing.push(element);
-          },
-          timeSlice,
-        );
-      for (const adds of slices(missing, this.table.committer.chunk)) await this.#addEntries(adds);
+        await forEachSliced(await tables.table(name).affinityEntries(protocol), take, timeSlice);
+      for (const adds of slices(missing, table.chunk)) {
+        const { state } = await table.attempt(editOperations([{ removes: [], adds }], sets));
+        if (state === 'done') continue;
+        // Where a client has been sent elsewhere meanwhile, that stays.
+        for (const each of adds) await table.attempt(editOperations([{ removes: [], adds: [each] }], sets));
+      }
     }
-  }
-
-  /** Where a client has been sent elsewhere meanwhile, that stays. */
-  async #addEntries(adds: readonly Element[]): Promise<void> {
-    const { committer, ruleset } = this.table;
-    const sets = byName(ruleset.sets);
-    const { state } = await committer.attempt(editOperations([{ removes: [], adds }], sets));
-    if (state === 'done') return;
-    for (const each of adds) await committer.attempt(editOperations([{ removes: [], adds: [each] }], sets));
   }
 
   /** Returns the tables that were in force. */
   async swap(): Promise<readonly FoundTable[]> {
+    const { table } = this;
     const { tables, onCommit } = this.#given;
     for (let tries = 1; ; tries++) {
-      const others = await this.inForce();
+      const others = await this.#inForce();
       const parts = [
-        { table: this.table.name, transaction: this.table.hooks },
+        { table: table.name, transaction: table.hooks },
         ...others.map(({ name, baseChains }) => ({
           table: name,
           transaction: baseChains.flatMap(deleteChain),
@@ -149,21 +184,19 @@ export class Rebuild {
       const outcome = await tables.commit(parts);
       if (outcome.state === 'done') {
         onCommit?.(parts.flatMap(({ transaction }) => transaction));
+        table.isInForce = true;
         return others;
       }
       if (outcome.name !== 'ENOENT' || tries === SWAPS) throw refusalOf(outcome, true).error;
     }
   }
 
-  /** Those that packets come by; mostly one, at a first start none. */
-  async inForce(): Promise<readonly FoundTable[]> {
+  /** The tables that packets come by; mostly one, at a first start none. */
+  async #inForce(): Promise<readonly FoundTable[]> {
     const found = await this.#given.tables.list();
     return found.filter(
-      ({ name, baseChains }) => name !== this.table.name && name !== BACKSTOP_TABLE && baseChains.length > 0,
+      ({ name, baseChains }) =>
+        name !== this.#table?.name && name !== BACKSTOP_TABLE && baseChains.length > 0,
     );
   }
-}
-
-function isThere<K, V>(entry: readonly [K, V | undefined]): entry is readonly [K, V] {
-  return entry[1] !== undefined;
 }

@@ -3,6 +3,7 @@
  * of affinity, that no service had before, and the node's settings. `docs/nftables.md` draws it.
  */
 import { type Cidr, type Family, type Ip, LOOPBACK_RANGE } from '../../../model/ip.ts';
+import { answersNodePorts } from '../../../plan/decide.ts';
 import type { NodeView } from '../../../plan/types.ts';
 import { affinityChains, affinitySets, type AffinityTimeout } from './affinity.ts';
 import { withoutCovered } from './compile.ts';
@@ -50,6 +51,33 @@ export interface NftSettings {
   readonly serviceCidrs: readonly Cidr[];
   /** All addresses of this node: what an affinity entry means depends on them. */
   readonly nodeIps?: readonly Ip[];
+}
+
+/** What the rules depend on besides the plan, as a running proxy, a command or a dump knows it. */
+export interface NftFacts {
+  readonly masqueradeBit: number;
+  readonly counters: boolean;
+  /** The node's own addresses in this family, without loopback. */
+  readonly nodeIps: readonly Ip[];
+  /** Where cluster IPs come from, as far as that is known. */
+  readonly serviceCidrs: readonly Cidr[];
+}
+
+export function nftSettings(facts: NftFacts, { nodePorts }: NodeView): NftSettings {
+  const { masqueradeBit, counters, serviceCidrs } = facts;
+  const nodeIps = [...facts.nodeIps].sort();
+  return {
+    nodeIps,
+    masqueradeMark: (1 << masqueradeBit) >>> 0,
+    counters,
+    nodePortIps: nodeIps.filter((ip) => answersNodePorts(nodePorts, ip)),
+    serviceCidrs,
+  };
+}
+
+/** Whether changes suffice: a mark or counters are part of every service port's rules. */
+export function isSameForAll(before: NftSettings, now: NftSettings): boolean {
+  return before.masqueradeMark === now.masqueradeMark && before.counters === now.counters;
 }
 
 export interface TableOptions extends NftSettings {
@@ -108,7 +136,7 @@ function setsOf(shape: TableShape, { view, counters }: RulesetOptions): readonly
   ];
 }
 
-export const SERVICE_CIDR_SET: TableSet = {
+const SERVICE_CIDR_SET: TableSet = {
   name: NFT_SETS.serviceCidrs,
   key: ['address'],
   ranges: true,

@@ -40,7 +40,7 @@ export type Statement =
   | { readonly kind: 'learn'; readonly key: Key; readonly map: string; readonly seconds: number }
   | { readonly kind: 'dnatByMap' | 'verdictByMap'; readonly key: Key; readonly map: string }
   | { readonly kind: 'masquerade' | 'reject' | 'drop' | 'return' }
-  | { readonly kind: 'jump' | 'goto'; readonly chain: string };
+  | { readonly kind: 'jump'; readonly chain: string };
 
 export interface RuleSpec {
   readonly statements: readonly Statement[];
@@ -153,8 +153,7 @@ export type TableOperation =
   | { readonly kind: 'deleteSet'; readonly set: string }
   | { readonly kind: 'addChain'; readonly chain: string; readonly hook?: HookSpec }
   | { readonly kind: 'flushChain' | 'deleteChain'; readonly chain: string }
-  /** One to be deleted is found by its statements. */
-  | { readonly kind: 'addRule' | 'deleteRule'; readonly chain: string; readonly rule: RuleSpec }
+  | { readonly kind: 'addRule'; readonly chain: string; readonly rule: RuleSpec }
   | {
       readonly kind: 'addElements' | 'deleteElements';
       readonly set: TableSet;
@@ -190,20 +189,11 @@ interface Lifetime {
   readonly leftMs: number;
 }
 
-/** What clients dial; without an address, a node port. */
-export interface FrontendPlace {
-  readonly address: Ip | undefined;
-  readonly port: number;
-}
-
 /** One table. */
 export interface NftClient {
   commit(transaction: TableTransaction): Promise<TransactionOutcome>;
-  /** Entries of this protocol at these frontends; unset: all of them. Read while commits go on. */
-  affinityEntries(
-    protocol: Protocol,
-    frontends?: readonly FrontendPlace[],
-  ): Promise<readonly AffinityEntry[]>;
+  /** Read while commits go on. */
+  affinityEntries(protocol: Protocol): Promise<readonly AffinityEntry[]>;
 }
 
 /** A table of ours that is there. */
@@ -222,7 +212,7 @@ export interface NftTables {
   commit(parts: readonly TablePart[]): Promise<TransactionOutcome>;
 }
 
-interface TablePart {
+export interface TablePart {
   readonly table: string;
   readonly transaction: TableTransaction;
 }
@@ -286,4 +276,15 @@ export function deleteChain(chain: string): TableTransaction {
 
 function addRules({ name, rules }: ChainSpec): TableTransaction {
   return rules.map((rule) => ({ kind: 'addRule', chain: name, rule }));
+}
+
+export function* slices<T>(items: Iterable<T>, size: number): Generator<readonly T[]> {
+  let slice: T[] = [];
+  for (const item of items) {
+    slice.push(item);
+    if (slice.length < size) continue;
+    yield slice;
+    slice = [];
+  }
+  if (slice.length > 0) yield slice;
 }

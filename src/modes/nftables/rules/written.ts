@@ -2,12 +2,13 @@
  * One table of ours, and what was written into it. A change compiles each service port before and after, and commits the
  * difference. Nothing is read back.
  */
+import { JunctionError } from '../../../errors.ts';
 import { deepEqual } from '../../../model/equal.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
 import type { ServicePortPlan, ServicePortPlans } from '../../../plan/types.ts';
 import { forEachSliced, runSliced, type TimeSlice } from '../../../time/timeSlice.ts';
-import { Committer, EditStream, type Refusal, refusalOf, slices } from './committer.ts';
-import { compileElements, compileShared, type NftFragment } from './compile.ts';
+import { compileElements, NO_ELEMENTS, type NftFragment, partsOf, type TablePart } from './compile.ts';
+import { ReferenceCounts } from './counts.ts';
 import {
   amendChains,
   diffElements,
@@ -18,24 +19,31 @@ import {
   missingIn,
   withoutGaps,
 } from './diff.ts';
-import { ReferenceCounts } from './referenceCounts.ts';
 import { fixedElements, rulesetOf, type TableOptions, type TableShape } from './ruleset.ts';
-import { addChains, addSets, byName, editOperations, editSize } from './table.ts';
-import type { Element, ElementEdit, NftClient, Ruleset, TableTransaction } from './table.ts';
+import { addChains, addSets, byName, editOperations, editSize, slices } from './table.ts';
+import type {
+  Element,
+  ElementEdit,
+  NftClient,
+  Ruleset,
+  TableTransaction,
+  TransactionOutcome,
+  TransactionRefusal,
+} from './table.ts';
 
 /** What a table has of a service port, and besides. */
 export interface Layout {
   compile(port: ServicePortPlan, options: TableOptions): NftFragment;
-  /** The same without its own elements, of which a large cluster has too many to make them twice. */
-  compileShared(port: ServicePortPlan, options: TableOptions): NftFragment;
+  /** Alone. */
+  parts(port: ServicePortPlan): readonly TablePart[];
   ruleset(shape: TableShape, options: TableOptions, before: Ruleset): Ruleset;
   /** What comes from the node and its settings. */
   fixed(options: TableOptions): readonly Element[];
 }
 
-export const SERVICES: Layout = {
+const SERVICES: Layout = {
   compile: compileElements,
-  compileShared,
+  parts: partsOf,
   ruleset: rulesetOf,
   fixed: fixedElements,
 };
@@ -54,7 +62,11 @@ type Refused = ReadonlyMap<ServicePortId, Error>;
 
 const NONE: Refused = new Map();
 const EMPTY: Ruleset = { sets: [], chains: [] };
+/** With more of them, the service ports are not the cause: a kernel takes some 20 ms to refuse a transaction. */
+const MAX_REFUSED = 100;
 const PORTS_PER_LOOK = 4;
+/** Of a frontend, besides those of its endpoints: its address, twice. */
+const SHARED_ELEMENTS = 2;
 /**
  * A pool size or a time-out that nobody uses stays for so long. A rollout comes back to most sizes within a moment; and no
  * packet is on its way any more that was led there.
@@ -62,11 +74,16 @@ const PORTS_PER_LOOK = 4;
 const IDLE_MS = 5000;
 /** What one transaction removes, so that it does not hold the kernel's lock for long. */
 const REMOVALS = 1000;
+/** One commit should hold the lock no longer than twice this, also when the next elements are slower than the last. */
+const LONG_MS = 25;
+const FIRST_ELEMENTS = 2000;
+/** More of them, while they wait for the kernel, are more than the young generation holds. */
+const MAX_ELEMENTS = 5000;
+const MIN_ELEMENTS = 200;
 
 export class WrittenTable {
   readonly name: string;
   readonly client: NftClient;
-  readonly committer: Committer;
   readonly #given: WrittenTableOptions;
   readonly #layout: Layout;
   readonly #ports = new Map<ServicePortId, ServicePortPlan>();
@@ -76,6 +93,9 @@ export class WrittenTable {
   /** Of the counts, when the ruleset was last equal to what they ask for. */
   #version = -1;
   #options: TableOptions;
+  #chunk = FIRST_ELEMENTS;
+  /** Packets come by. */
+  isInForce = false;
   /** Elements that were added or deleted. */
   objects = 0;
 
@@ -84,7 +104,6 @@ export class WrittenTable {
     this.#layout = given.layout ?? SERVICES;
     this.name = given.name;
     this.client = given.client;
-    this.committer = new Committer(given.client, given.now, given.onCommit);
     this.#options = options;
   }
 
@@ -111,40 +130,42 @@ export class WrittenTable {
    * the kernel refuses; of these, what `fallback` has is written.
    */
   async writeAll(ports: ServicePortPlans, fallback: ServicePortPlans): Promise<Refused> {
-    const options = this.#options;
-    const { timeSlice } = this.#given;
-    const count = (port: ServicePortPlan): void =>
-      this.#counts.addWritten(this.#layout.compileShared(port, options));
-    await forEachSliced(ports.values(), count, timeSlice, PORTS_PER_LOOK);
-    this.#ruleset = this.#rulesetFor(options);
-    this.#version = this.#counts.version;
-    const { sets, chains } = this.#ruleset;
-    await this.committer.commit([...addSets(sets), ...addChains(chains.filter(({ hook }) => !hook))]);
-    const stream = new EditStream(this.committer, byName(sets));
-    await forEachSliced(
-      ports,
-      ([id, port]) =>
-        stream.add({ owner: id, removes: [], adds: this.#layout.compile(port, options).elements }),
-      timeSlice,
-    );
-    await stream.flush();
-    const { refused } = stream;
-    for (const [id, port] of ports)
-      if (refused.has(id)) this.#counts.remove(this.#layout.compileShared(port, options), this.#given.now());
-      else this.#ports.set(id, port);
-    this.#counts.takeChanges(); // all of it is written now
-    for (const some of slices(this.#shared(), this.committer.chunk))
-      await stream.add({ owner: undefined, removes: [], adds: some });
-    await stream.flush();
-    this.objects += stream.elements;
+    const { timeSlice, now } = this.#given;
+    const partsOnly = (port: ServicePortPlan): NftFragment => ({
+      ...NO_ELEMENTS,
+      parts: this.#layout.parts(port),
+    });
+    // All sets, chains and rules first, in their order.
+    const use = (port: ServicePortPlan): void => this.#counts.add(partsOnly(port));
+    await forEachSliced(ports.values(), use, timeSlice, PORTS_PER_LOOK);
+    const ruleset = this.#rulesetFor(this.#options);
+    this.#ruleset = { sets: [], chains: ruleset.chains.filter(({ hook }) => hook) };
+    const fixed = { owner: undefined, removes: [], adds: this.#layout.fixed(this.#options) };
+    const failure = await this.#commit([fixed], ruleset);
+    if (failure) throw failure.error;
+    const refused = new Map<ServicePortId, Error>();
+    for (const ids of this.#groups(ports))
+      for (const [id, error] of await this.change(ids, ports)) refused.set(id, error);
+    const release = (port: ServicePortPlan): void => this.#counts.remove(partsOnly(port), now());
+    await forEachSliced(ports.values(), release, timeSlice, PORTS_PER_LOOK);
     const kept = [...refused.keys()].filter((id) => fallback.has(id));
     if (kept.length > 0) await this.change(kept, fallback);
     return refused;
   }
 
-  *#shared(): Generator<Element> {
-    yield* this.#counts.elements();
-    yield* this.#layout.fixed(this.#options);
+  /** Of about as many elements as a transaction should have. */
+  *#groups(ports: ServicePortPlans): Generator<readonly ServicePortId[]> {
+    let group: ServicePortId[] = [];
+    let size = 0;
+    for (const [id, { frontends, pools }] of ports) {
+      group.push(id);
+      size += frontends.length * (SHARED_ELEMENTS + (pools.cluster ?? pools.local ?? []).length);
+      if (size < this.#chunk) continue;
+      yield group;
+      group = [];
+      size = 0;
+    }
+    yield group;
   }
 
   /**
@@ -178,6 +199,7 @@ export class WrittenTable {
       if (part === 'done') continue;
       if (!part.isExplicable) throw part.error;
       for (const [id, error] of await this.#bisect(half, wanted, part)) refused.set(id, error);
+      if (!this.isInForce && refused.size > MAX_REFUSED) throw outcome.error;
     }
     return refused;
   }
@@ -244,11 +266,12 @@ export class WrittenTable {
     const first = [...addSets(newSets), ...addChains(newChains)];
     const last = before === after ? [] : amendChains(before, after);
     const sets = byName([...before.sets, ...newSets]);
-    const { chunk } = this.committer;
-    const isLarge = isDivisible(order, chunk);
+    const chunk = this.#chunk;
+    // Where no packet comes by, a service port's edit stays whole, so that a refusal finds its owner.
+    const isLarge = this.isInForce && isDivisible(order, chunk);
     // A packet that is on its way sees no rule of a chain that comes with what leads there.
     if (first.length > 0 && (isLarge || newChains.length > 0)) {
-      const failure = await this.#attempt(first, true);
+      const failure = await this.#refused(first);
       if (failure) return failure;
       this.#ruleset = { sets: [...sets.values()], chains: [...before.chains, ...newChains] };
       first.length = 0;
@@ -262,29 +285,51 @@ export class WrittenTable {
       ];
       const earlyParts = Math.ceil(early.length / chunk);
       for (const [index, part] of parts.entries()) {
-        if (index === earlyParts) await this.#mustCommit(last);
-        await this.#mustCommit(editOperations(part, sets));
+        if (index === earlyParts) await this.commit(last, true);
+        await this.commit(editOperations(part, sets), true);
       }
     } else {
-      const failure = await this.#attempt([...first, ...editOperations(order.first, sets), ...last], true);
+      const failure = await this.#refused([...first, ...editOperations(order.first, sets), ...last]);
       if (failure) return failure;
-      await this.#mustCommit(editOperations([{ removes: order.last, adds: [] }], sets));
+      await this.commit(editOperations([{ removes: order.last, adds: [] }], sets), true);
     }
-    for (const some of slices(dropped(this.#ruleset, after), REMOVALS)) await this.#mustCommit(some);
+    for (const some of slices(dropped(this.#ruleset, after), REMOVALS)) await this.commit(some, true);
     this.#ruleset = after;
     this.objects += edits.reduce((sum, edit) => sum + editSize(edit), 0);
     return undefined;
   }
 
-  async #attempt(transaction: TableTransaction, isExplicable: boolean): Promise<Refusal | undefined> {
-    const outcome = await this.committer.attempt(transaction);
-    return outcome.state === 'done' ? undefined : refusalOf(outcome, isExplicable);
+  async #refused(transaction: TableTransaction): Promise<Refusal | undefined> {
+    const outcome = await this.attempt(transaction);
+    return outcome.state === 'done' ? undefined : refusalOf(outcome, true);
   }
 
-  /** In the middle of a change: what is in the table is known no more. */
-  async #mustCommit(transaction: TableTransaction): Promise<void> {
-    const failure = await this.#attempt(transaction, false);
-    if (failure) throw failure.error;
+  /** Throws when it is refused. In the middle of a change, what is in the table is known no more then. */
+  async commit(transaction: TableTransaction, isInMiddle = false): Promise<void> {
+    const outcome = await this.attempt(transaction);
+    if (outcome.state === 'refused') throw refusalOf(outcome, !isInMiddle).error;
+  }
+
+  async attempt(transaction: TableTransaction): Promise<TransactionOutcome> {
+    if (transaction.length === 0) return { state: 'done' };
+    const { now, onCommit } = this.#given;
+    const started = now();
+    const outcome = await this.client.commit(transaction);
+    if (outcome.state === 'refused') return outcome;
+    onCommit?.(transaction);
+    const sizes = transaction.map((each) => ('elements' in each ? each.elements.length : 0));
+    if (sizes.reduce((sum, size) => sum + size, 0) >= this.#chunk / 2) this.#learn(now() - started);
+    return outcome;
+  }
+
+  #learn(milliseconds: number): void {
+    if (milliseconds > LONG_MS) this.#chunk = Math.max(MIN_ELEMENTS, this.#chunk >> 1);
+    else if (milliseconds < LONG_MS / 2) this.#chunk = Math.min(MAX_ELEMENTS, this.#chunk * 2);
+  }
+
+  /** How many elements a transaction should have. It differs from machine to machine, so it is measured. */
+  get chunk(): number {
+    return this.#chunk;
   }
 
   /** Deletes pool sizes and time-outs that nobody has used for a while, with their maps, chains and rules. */
@@ -294,7 +339,7 @@ export class WrittenTable {
     const before = this.#ruleset;
     const after = this.#rulesetFor(this.#options);
     for (const some of slices([...amendChains(before, after), ...dropped(before, after)], REMOVALS))
-      await this.#mustCommit(some);
+      await this.commit(some, true);
     this.#ruleset = after;
     this.#version = this.#counts.version;
   }
@@ -310,4 +355,34 @@ export class WrittenTable {
     const ruleset = this.#layout.ruleset(shape, options, this.#ruleset);
     return deepEqual(ruleset, this.#ruleset) ? this.#ruleset : ruleset;
   }
+}
+
+interface Refusal {
+  readonly error: JunctionError;
+  /** One of the service ports may be the cause. */
+  readonly isExplicable: boolean;
+}
+
+/** The table is not as it was written. */
+const CONTRADICTIONS: ReadonlySet<string> = new Set(['ENOENT', 'EEXIST']);
+/** In words, where the kernel's name for it says too little. */
+const REASONS: Readonly<Record<string, string>> = {
+  ENOMEM: 'the kernel is out of memory (ENOMEM)',
+  ENOBUFS: 'the kernel has no buffers left (ENOBUFS)',
+  EPERM: 'another process owns the table (EPERM)',
+};
+
+export function refusalOf({ name, operation }: TransactionRefusal, mayBeExplained: boolean): Refusal {
+  const reason = REASONS[name] ?? name;
+  if (name === 'EPERM')
+    return { error: new JunctionError('NFTABLES_OWNED', `nftables: ${reason}`), isExplicable: false };
+  // A rule may also ask for something that this kernel does not have.
+  const isContradiction = CONTRADICTIONS.has(name) && operation?.kind !== 'addRule';
+  if (mayBeExplained && !isContradiction) {
+    const detail = JSON.stringify(operation)?.slice(0, 2000) ?? '';
+    const error = new JunctionError('NFTABLES_REFUSED', `nftables refuses a change: ${reason}`, { detail });
+    return { error, isExplicable: true };
+  }
+  const text = `nftables: the table is not as it was written: ${reason}`;
+  return { error: new JunctionError('NFTABLES_CHANGED', text), isExplicable: false };
 }

@@ -38,8 +38,7 @@ function ofStatement(statement: Statement, chains: Chains): number {
       return 1;
     case 'verdictByMap':
       return 1 + Math.max(0, ...largest(statement.map, chains));
-    case 'jump':
-    case 'goto': {
+    case 'jump': {
       const chain = chains.get(statement.chain);
       return chain ? ofChain(chain, chains) : 0;
     }

@@ -2,7 +2,8 @@
  * What is in the kernel, as lines that are the same for two tables that mean the same: a set that was needed once and is
  * empty now changes nothing, nor do the rules that ask it, nor a chain that no element leads to any more.
  */
-import { printElement, printNftRule } from '../../../../src/modes/nftables/rules/print.ts';
+import { printNftRule } from '../../../../src/modes/nftables/print.ts';
+import { printElement } from '../../../../src/modes/nftables/rules/print.ts';
 import { SCOPES, NFT_SETS } from '../../../../src/modes/nftables/rules/names.ts';
 import type { Element, RuleSpec, Statement } from '../../../../src/modes/nftables/rules/table.ts';
 import type { FakeNftKernel } from './fakeKernel.ts';

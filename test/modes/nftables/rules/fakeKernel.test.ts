@@ -39,9 +39,9 @@ describe('in a namespace', () => {
       `
       import { directChannel } from './test/netlink/support/directChannel.ts';
       import { NETLINK_NETFILTER, NetlinkSocket } from './src/netlink/socket.ts';
-      import { NetlinkNftClient } from './src/modes/nftables/client.ts';
+      import { NetlinkNftTables } from './src/modes/nftables/client.ts';
       import { KERNEL_CASES } from './test/modes/nftables/rules/kernelCases.ts';
-      const client = new NetlinkNftClient('IPv4', directChannel(NetlinkSocket.open(NETLINK_NETFILTER)), 'trial');
+      const client = new NetlinkNftTables('IPv4', directChannel(NetlinkSocket.open(NETLINK_NETFILTER))).table('trial');
       const word = (outcome) => (outcome.state === 'refused' ? outcome.name : outcome.state);
       const outcomes = {};
       for (const { name, transactions } of KERNEL_CASES) {

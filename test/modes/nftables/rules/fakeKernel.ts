@@ -7,7 +7,6 @@ import type {
   AffinityEntry,
   Element,
   FoundTable,
-  FrontendPlace,
   NftClient,
   NftTables,
   Ruleset,
@@ -59,7 +58,7 @@ export class FakeNftKernel implements NftTables {
   table(name: string): NftClient {
     return {
       commit: async (transaction) => this.#perform([{ table: name, transaction }], this.#socket),
-      affinityEntries: async (protocol, frontends) => this.#affinityEntries(name, protocol, frontends),
+      affinityEntries: async (protocol) => this.#affinityEntries(name, protocol),
     };
   }
 
@@ -67,23 +66,13 @@ export class FakeNftKernel implements NftTables {
     return this.#perform(parts, this.#socket);
   }
 
-  #affinityEntries(
-    table: string,
-    protocol: Protocol,
-    frontends?: readonly FrontendPlace[],
-  ): readonly AffinityEntry[] {
-    const places = frontends && new Set(frontends.map(({ address, port }) => `${address} ${port}`));
+  #affinityEntries(table: string, protocol: Protocol): readonly AffinityEntry[] {
     const elements = this.tables.get(table)?.sets.get(affinityMap(protocol))?.elements.values() ?? [];
-    return [...elements]
-      .flatMap(({ key: { address, secondAddress, port }, endpoint, lifetime }) =>
-        address && secondAddress && port !== undefined && endpoint && lifetime
-          ? [{ client: address, destination: secondAddress, port, endpoint, lifetime }]
-          : [],
-      )
-      .filter(
-        ({ destination, port }) =>
-          !places || places.has(`${destination} ${port}`) || places.has(`undefined ${port}`),
-      );
+    return [...elements].flatMap(({ key: { address, secondAddress, port }, endpoint, lifetime }) =>
+      address && secondAddress && port !== undefined && endpoint && lifetime
+        ? [{ client: address, destination: secondAddress, port, endpoint, lifetime }]
+        : [],
+    );
   }
 
   /** The one that packets come by. */

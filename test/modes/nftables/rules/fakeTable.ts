@@ -102,8 +102,6 @@ export class Draft {
         return this.#deleteChain(operation.chain);
       case 'addRule':
         return this.#addRule(operation.chain, operation.rule);
-      case 'deleteRule':
-        return this.#deleteRule(operation.chain, operation.rule);
       case 'addElements':
         for (const element of operation.elements) this.#addElement(operation.set, element);
         return;
@@ -167,13 +165,6 @@ export class Draft {
     const chain = this.#chain(name);
     for (const statement of rule.statements) this.#check(statement);
     this.#chains.set(name, { ...chain, rules: [...chain.rules, rule] });
-  }
-
-  #deleteRule(name: string, rule: RuleSpec): void {
-    const chain = this.#chain(name);
-    const index = chain.rules.findIndex((each) => deepEqual(each, rule));
-    if (index < 0) throw new Refused('ENOENT');
-    this.#chains.set(name, { ...chain, rules: chain.rules.toSpliced(index, 1) });
   }
 
   #check(statement: Statement): void {
@@ -292,7 +283,7 @@ export function setOf(statement: Statement): string | undefined {
 }
 
 export function chainOf(statement: Statement): string | undefined {
-  return statement.kind === 'jump' || statement.kind === 'goto' ? statement.chain : undefined;
+  return statement.kind === 'jump' ? statement.chain : undefined;
 }
 
 const FIELD_OF: Readonly<Record<Exclude<Key[number], object>, FieldType>> = {

@@ -1,7 +1,6 @@
 /** A cluster in lines, written into a table by the mode's `Dataplane`. */
 import { dataplaneOf } from '../../../../src/modes/dataplane.ts';
-import { nftSettings } from '../../../../src/modes/nftables/settings.ts';
-import type { NftSettings } from '../../../../src/modes/nftables/rules/ruleset.ts';
+import { nftSettings, type NftSettings } from '../../../../src/modes/nftables/rules/ruleset.ts';
 import type { NftTables } from '../../../../src/modes/nftables/rules/table.ts';
 import type { Cidr, Family, Ip } from '../../../../src/model/ip.ts';
 import type { NodeView, Plan } from '../../../../src/plan/types.ts';

@@ -3,11 +3,11 @@
  * pools, the time-outs of affinity. From them follows the shape of the table.
  */
 import { flat } from '../../../model/flat.ts';
+import { type Protocol, PROTOCOLS } from '../../../model/objects.ts';
 import type { Plan } from '../../../plan/types.ts';
-import { AddressCounts, onlyAddress } from './addressCounts.ts';
 import { compileElements, type NftFragment, type TablePart } from './compile.ts';
 import { idOf, sameValue } from './diff.ts';
-import type { Scope, View } from './names.ts';
+import { SCOPE_LIST, type Scope, type View } from './names.ts';
 import { fixedElements, type NftSettings, rulesetOf, type TableShape } from './ruleset.ts';
 import type { Element, ElementChanges, FilledTable } from './table.ts';
 
@@ -24,27 +24,18 @@ interface Used {
   readonly part: TablePart;
   uses: number;
   /** Since when it has no user. */
-  idleSince: number | undefined;
+  idleSince: number;
 }
 
 export class ReferenceCounts {
-  readonly #addresses = new AddressCounts();
-  /** The others, by set and key. Mostly one; two where a node port and a service's address are the same with other time-outs. */
+  /** By set and key. Mostly one; two where a node port and a service's address are the same with other time-outs. */
   readonly #elements = new Map<string, readonly Counted[]>();
-  /** How many of them each set has. */
-  readonly #sizes = new Map<string, number>();
   /** What they were before the changes. */
   readonly #touched = new Map<string, Element | undefined>();
   readonly #used = new Map<string, Used>();
   /** In the order in which they became idle. */
   readonly #idle = new Set<Used>();
   #version = 0;
-
-  /** With the sizes and time-outs of one before it, until they are retired. */
-  constructor(before?: { readonly counts: ReferenceCounts; readonly now: number }) {
-    if (!before) return;
-    this.addIdle(before.counts.parts, before.now);
-  }
 
   /** While it is the same, so is the shape. */
   get version(): number {
@@ -53,16 +44,6 @@ export class ReferenceCounts {
 
   add({ counted, parts }: NftFragment): void {
     for (const element of counted) this.#count(element, 1);
-    for (const part of parts) this.#use(part);
-  }
-
-  /** Of what is in the table already, or is written as a whole: it is no change. */
-  addWritten({ counted, parts }: NftFragment): void {
-    for (const element of counted) {
-      const address = onlyAddress(element);
-      if (address === undefined) this.#count(element, 1, false);
-      else this.#addresses.countWritten(element.set, address);
-    }
     for (const part of parts) this.#use(part);
   }
 
@@ -76,11 +57,10 @@ export class ReferenceCounts {
     const known = this.#used.get(key);
     if (known) {
       known.uses++;
-      known.idleSince = undefined;
       this.#idle.delete(known);
       return;
     }
-    this.#used.set(key, { key, part, uses: 1, idleSince: undefined });
+    this.#used.set(key, { key, part, uses: 1, idleSince: 0 });
     this.#version++;
   }
 
@@ -100,7 +80,7 @@ export class ReferenceCounts {
   /** Sizes and time-outs that were not used since then leave the shape. */
   retire(since: number): void {
     for (const used of this.#idle) {
-      if (used.idleSince === undefined || used.idleSince > since) return;
+      if (used.idleSince > since) return;
       this.#used.delete(used.key);
       this.#idle.delete(used);
       this.#version++;
@@ -111,7 +91,6 @@ export class ReferenceCounts {
   takeChanges(): ElementChanges {
     const adds: Element[] = [];
     const removes: Element[] = [];
-    const addresses = this.#addresses.takeChanges();
     for (const [id, before] of this.#touched) {
       const now = this.#elements.get(id)?.[0]?.element;
       if (before && now && sameValue(before, now)) continue;
@@ -119,36 +98,15 @@ export class ReferenceCounts {
       if (before) removes.push(before);
     }
     this.#touched.clear();
-    return { removes: [...addresses.removes, ...removes], adds: [...addresses.adds, ...adds] };
-  }
-
-  /** Sizes and time-outs that are there, whether somebody uses them or not. */
-  addIdle(parts: Iterable<TablePart>, now: number): void {
-    for (const part of parts) {
-      this.#use(part);
-      this.#release(part, now);
-    }
-  }
-
-  /** Sizes and time-outs that the table has. */
-  get parts(): readonly TablePart[] {
-    return Array.from(this.#used.values(), ({ part }) => part);
+    return { removes, adds };
   }
 
   *elements(): Generator<Element> {
-    yield* this.#addresses.elements();
     for (const [first] of this.#elements.values()) if (first) yield first.element;
   }
 
-  /** How many elements are in each set. */
-  get sizes(): ReadonlyMap<string, number> {
-    const sizes = new Map(this.#sizes);
-    for (const [set, size] of this.#addresses.sizes()) sizes.set(set, (sizes.get(set) ?? 0) + size);
-    return sizes;
-  }
-
   shape(hasServiceCidrs: boolean): TableShape {
-    const { parts } = this;
+    const parts = Array.from(this.#used.values(), ({ part }) => part);
     const sizes = (scope: Scope, view: View): readonly number[] =>
       parts
         .flatMap((part) => ('size' in part && part.scope === scope && part.view === view ? [part.size] : []))
@@ -167,31 +125,17 @@ export class ReferenceCounts {
     };
   }
 
-  #count(element: Element, by: 1 | -1, isChange = true): void {
-    const address = onlyAddress(element);
-    if (address !== undefined) {
-      this.#addresses.count(element.set, address, by);
-      return;
-    }
+  #count(element: Element, by: 1 | -1): void {
     const id = idOf(element);
     const known = this.#elements.get(id) ?? NONE;
-    if (isChange && !this.#touched.has(id)) this.#touched.set(id, known[0]?.element);
+    if (!this.#touched.has(id)) this.#touched.set(id, known[0]?.element);
     const same = known.find((each) => sameValue(each.element, element));
-    if (known.length === 0 && by > 0) this.#resize(element.set, 1);
     if (same) same.count += by;
     else if (by > 0) this.#elements.set(flat(id), inOrder([...known, { element, count: by }]));
     if (same?.count !== 0) return;
     const left = known.filter((each) => each !== same);
-    if (left.length > 0) {
-      this.#elements.set(id, left);
-      return;
-    }
-    this.#elements.delete(id);
-    this.#resize(element.set, -1);
-  }
-
-  #resize(set: string, by: 1 | -1): void {
-    this.#sizes.set(set, (this.#sizes.get(set) ?? 0) + by);
+    if (left.length > 0) this.#elements.set(id, left);
+    else this.#elements.delete(id);
   }
 }
 
@@ -204,6 +148,24 @@ function inOrder(counted: readonly Counted[]): readonly Counted[] {
 
 function partKey(part: TablePart): string {
   return 'size' in part ? `${part.scope} ${part.view} ${part.size}` : `${part.protocol} ${part.seconds}`;
+}
+
+const POOL = /^(ports-)?(any|outside)-(\d{1,9})$/;
+const STICKY = /^sticky-([a-z]+)-(\d{1,9})$/;
+const [ADDRESS, NODE_PORT] = SCOPE_LIST;
+
+/** Pool sizes and time-outs that a table has, by the names of its sets and chains. */
+export function partsIn(names: Iterable<string>): readonly TablePart[] {
+  const parts: TablePart[] = [];
+  for (const name of names) {
+    const [, prefix, view, size] = POOL.exec(name) ?? [];
+    const scope = prefix === undefined ? ADDRESS : NODE_PORT;
+    if (scope && view !== undefined) parts.push({ scope, view: view as View, size: Number(size) });
+    const [, word, seconds] = STICKY.exec(name) ?? [];
+    const protocol = PROTOCOLS.find((each: Protocol) => each.toLowerCase() === word);
+    if (protocol) parts.push({ protocol, seconds: Number(seconds) });
+  }
+  return parts;
 }
 
 /** The whole table for a plan, written from nothing: for people to read, for `nft -f`, and for trials. */
