@@ -82,7 +82,6 @@ interface WordKind<Word extends string> extends AttributeKind<Word> {
   number(word: Word): number;
   /** `undefined` for an unknown number. */
   word(number: number): Word | undefined;
-  readonly all: readonly Word[];
 }
 
 /** Words for the kernel's numbers: those of the program nft where it has any. */
@@ -94,7 +93,6 @@ export function words<Word extends string>(
   return {
     number: (word) => numbers[word],
     word: (number) => byNumber.get(number),
-    all: [...byNumber.values()],
     write: (writer, type, word) => kind.write(writer, type, numbers[word]),
     read: (view, start, end) => byNumber.get(kind.read(view, start, end)) ?? UNKNOWN,
   };

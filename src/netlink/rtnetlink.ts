@@ -189,18 +189,13 @@ export interface FoundRoute {
   readonly outLink: number | undefined;
   /** Unset: the destination is a neighbour. */
   readonly gateway: Ip | undefined;
+  /** The packet is for this machine itself. */
   readonly isLocal: boolean;
 }
 
 export function decodeRoute(payload: Uint8Array): FoundRoute {
   const { outLink, gateway } = ROUTE.read(payload, RTMSG_BYTES);
-  return { outLink, gateway, isLocal: decodeIsLocal(payload) };
-}
-
-/** Whether the packet is for this machine itself. */
-export function decodeIsLocal(payload: Uint8Array): boolean {
-  if (payload.length < RTMSG_BYTES) throw malformedMessage(`a route of ${payload.length} bytes`);
-  return payload[ROUTE_TYPE_OFFSET] === RTN_LOCAL;
+  return { outLink, gateway, isLocal: payload[ROUTE_TYPE_OFFSET] === RTN_LOCAL };
 }
 
 /** ifaddrmsg and rtmsg both begin with the family and the prefix length. */

@@ -26,11 +26,6 @@ export interface DatagramSocket {
   close(): void;
 }
 
-export interface SocketOptions {
-  /** How long to wait for an answer. */
-  readonly timeoutMs?: number;
-}
-
 export function netlinkFailed(what: string, errno: number): JunctionError {
   return new JunctionError('NETLINK_FAILED', `netlink: ${what}: ${errnoName(errno)}`);
 }
@@ -61,7 +56,8 @@ const MSG_DONTWAIT = 0x40;
 const KERNEL_BUFFER_BYTES = 4 << 20;
 /** The kernel's own dump buffers are 32 KiB at most. */
 const RECEIVE_BYTES = 1 << 17;
-const DEFAULT_TIMEOUT_MS = 5000;
+/** For an answer. */
+const TIMEOUT_MS = 5000;
 const MAX_PAUSE_MS = 16;
 /** struct sockaddr_nl: family and padding, port id, groups. */
 const ADDRESS_BYTES = 12;
@@ -73,7 +69,6 @@ const MAX_DRAINED = 100_000;
 
 export class NetlinkSocket implements DatagramSocket {
   readonly descriptor: number;
-  readonly #timeoutMs: number;
   readonly #buffer = new Uint8Array(RECEIVE_BYTES);
   readonly #kernel = kernelAddress();
   readonly #sender = new Uint8Array(ADDRESS_BYTES);
@@ -85,16 +80,15 @@ export class NetlinkSocket implements DatagramSocket {
   /** A call runs on the pool: until it returns, the number of the descriptor must not become another file's. */
   #isBusy = false;
 
-  private constructor(descriptor: number, { timeoutMs = DEFAULT_TIMEOUT_MS }: SocketOptions) {
+  private constructor(descriptor: number) {
     this.descriptor = descriptor;
-    this.#timeoutMs = timeoutMs;
   }
 
-  static open(protocol: number, options: SocketOptions = {}): NetlinkSocket {
+  static open(protocol: number): NetlinkSocket {
     const { socket, bind, errno } = libc();
     const descriptor = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
     if (descriptor < 0) throw netlinkFailed(`cannot open a socket of protocol ${protocol}`, errno());
-    const opened = new NetlinkSocket(descriptor, options);
+    const opened = new NetlinkSocket(descriptor);
     const address = kernelAddress(); // port 0 also means: choose one for us
     if (bind(descriptor, address, address.length) !== 0) {
       const code = errno();
@@ -149,7 +143,7 @@ export class NetlinkSocket implements DatagramSocket {
 
   async receive(isDump = false): Promise<Uint8Array> {
     // One limit for the whole wait: what others send us must not prolong it.
-    const until = performance.now() + this.#timeoutMs;
+    const until = performance.now() + TIMEOUT_MS;
     for (let pauseMs = 1; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
       const taken = isDump ? this.#received(await this.#call(libc().recvfrom, ...this.#into())) : this.take();
       if (taken instanceof Uint8Array) return taken;

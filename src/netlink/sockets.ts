@@ -1,6 +1,6 @@
 /** The sockets of a process: for each protocol one for each purpose, opened when it is first needed, and those for watches. */
 import { NetlinkChannel, type Purpose } from './channel.ts';
-import { closedError, type DatagramSocket, NetlinkSocket, type SocketOptions } from './socket.ts';
+import { closedError, type DatagramSocket, NetlinkSocket } from './socket.ts';
 import { type Watch, Watches, type WatchHandler } from './watch.ts';
 
 export type { Watch, WatchHandler } from './watch.ts';
@@ -14,15 +14,10 @@ interface WatchOptions {
 }
 
 export class NetlinkSockets {
-  readonly #options: SocketOptions;
   readonly #sockets = new Map<string, SharedSocket>();
   readonly #channels = new Map<number, NetlinkChannel>();
   readonly #watches = new Watches();
   #isClosed = false;
-
-  constructor(options: SocketOptions = {}) {
-    this.#options = options;
-  }
 
   /** One for each protocol. */
   channel(protocol: number): NetlinkChannel {
@@ -58,7 +53,7 @@ export class NetlinkSockets {
     let socket = this.#sockets.get(key);
     if (!socket) {
       // The kernel knows by its socket who owns a table and whose a change is: that one stays.
-      socket = new SharedSocket(() => NetlinkSocket.open(protocol, this.#options), purpose === 'commit');
+      socket = new SharedSocket(() => NetlinkSocket.open(protocol), purpose === 'commit');
       this.#sockets.set(key, socket);
     }
     return socket;

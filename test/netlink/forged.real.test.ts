@@ -56,7 +56,7 @@ describe('in a namespace', () => {
       'forgedAnswer',
       `${IMPORTS}
        const own = targets();
-       const channel = directChannel(NetlinkSocket.open(NETLINK_ROUTE, { timeoutMs: 500 }));
+       const channel = directChannel(NetlinkSocket.open(NETLINK_ROUTE));
        const [id] = targets().filter((each) => !own.includes(each));
        // An acknowledgement of each request to come.
        const sent = [1, 2, 3].map((sequence) => forge(new MessageWriter().message(
@@ -67,7 +67,7 @@ describe('in a namespace', () => {
     expect(answer).toEqual({ sent: [36, 36, 36], name: 'lo', dropped: 3 });
   });
 
-  it('are no notifications to the sockets, which goes on hearing the kernel', async () => {
+  it('are no notifications to the sockets, which go on hearing the kernel', async () => {
     const answer = await inside(
       namespace,
       'forgedNews',

@@ -71,7 +71,7 @@ describe('in a namespace', () => {
       namespace,
       'lost',
       `${IMPORTS}
-       const sockets = new NetlinkSockets({ timeoutMs: 4000 });
+       const sockets = new NetlinkSockets();
        const channel = sockets.channel(NETLINK_ROUTE);
        const index = await linkIndex(channel, 'vip0');
        let lost = 0;

@@ -11,7 +11,7 @@ import {
   IFF_UP,
   type Link,
   RTM_DELLINK,
-  decodeIsLocal,
+  decodeRoute,
   getRoute,
 } from '../../netlink/rtnetlink.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
@@ -42,9 +42,8 @@ export async function readAddresses(route: NetlinkChannel, family?: Family): Pro
 async function isBroken(route: NetlinkChannel, [first]: readonly Ip[]): Promise<boolean> {
   if (first === undefined) return false;
   const reply = await route.request(getRoute(first));
-  if (reply.kind === 'refused') return true; // no route at all
-  const [message] = reply.messages;
-  return message === undefined || !decodeIsLocal(message.payload);
+  const [message] = reply.kind === 'answered' ? reply.messages : []; // or there is no route at all
+  return !message || !decodeRoute(message.payload).isLocal;
 }
 
 /* Notifications of the device whose addresses are the services': changes that other programs made. */

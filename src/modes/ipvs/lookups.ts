@@ -10,7 +10,7 @@ import {
   getDestinations,
   getService,
 } from '../../netlink/ipvs.ts';
-import { decodeIsLocal, getRoute } from '../../netlink/rtnetlink.ts';
+import { decodeRoute, getRoute } from '../../netlink/rtnetlink.ts';
 import { NETLINK_ROUTE } from '../../netlink/socket.ts';
 import { payloadsNow } from '../../netlink/request.ts';
 import { DESTINATIONS, findIpvs, type IpvsChannels } from './client.ts';
@@ -50,7 +50,7 @@ export class NetlinkLookups implements IpvsLookups {
   /** The device may have an address and be broken: what counts is where the kernel delivers. */
   isBound(ip: Ip): boolean {
     const [payload] = payloadsNow(NETLINK_ROUTE, getRoute(ip));
-    return payload !== undefined && decodeIsLocal(payload); // or there is no route at all
+    return payload !== undefined && decodeRoute(payload).isLocal; // or there is no route at all
   }
 }
 

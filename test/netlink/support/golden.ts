@@ -1,5 +1,5 @@
 /** Every decoder of the library, with a message that it reads. For little-endian machines, which is where tests run. */
-import { decodeAddress, decodeIsLocal, decodeLink } from '../../../src/netlink/rtnetlink.ts';
+import { decodeAddress, decodeLink, decodeRoute } from '../../../src/netlink/rtnetlink.ts';
 import { decodeErrno, decodeMessages } from '../../../src/netlink/codec.ts';
 import { decodeText } from '../../../src/netlink/kinds.ts';
 import {
@@ -103,7 +103,7 @@ export const DECODERS: readonly Decoder[] = [
     prefix: 128,
     scope: 'global',
   }),
-  decoder('a route', decodeIsLocal, '02200000 ff020002 00000000 08000100 0a600001', true),
+  decoder('a route', decodeRoute, '02200000 ff020002 00000000 08000100 0a600001', { isLocal: true }),
   decoder('a set', (payload) => decodeIpset([{ payload }]), SET, {
     type: 'hash:ip',
     maxElements: 65_536,
