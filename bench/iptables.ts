@@ -5,7 +5,7 @@ import type { LayoutName } from '../src/modes/iptables/rules/fragment.ts';
 import { LAYOUTS } from '../src/modes/iptables/rules/layouts/index.ts';
 import { wholeRestore } from '../src/modes/iptables/rules/whole.ts';
 import { IptablesClient } from '../src/modes/iptables/client.ts';
-import { nftLook } from '../src/modes/iptables/nftLook.ts';
+import { nftLook } from '../src/modes/iptables/kernelTables.ts';
 import type { CommandRunner } from '../src/system/processes.ts';
 import { objectKey } from '../src/model/objects.ts';
 import { Proxier } from '../src/proxy/proxier.ts';
@@ -134,15 +134,13 @@ function makeProxy(
   client: IptablesClient,
   layout: LayoutName,
 ): { readonly proxy: Proxier; readonly fill: (sizes: Sizes) => void } {
-  const writer = new IptablesSync(LAYOUTS[layout], client, { now: () => performance.now() });
-  const proxy = new Proxier({
-    family: 'IPv4',
-    settings: VIEW,
-    writer: {
-      sync: (plan, dirty) => writer.sync(plan, dirty, OPTIONS),
-      requestFull: () => writer.requestFull(),
-    },
+  const writer = new IptablesSync({
+    layout: LAYOUTS[layout],
+    client,
+    now: () => performance.now(),
+    settings: () => OPTIONS,
   });
+  const proxy = new Proxier({ family: 'IPv4', settings: VIEW, writer });
   return { proxy, fill: (sizes) => fillProxy(proxy, sizes) };
 }
 

@@ -1,9 +1,11 @@
 /** Each mode, with the settings of tests, on whatever kernel: in memory, in a namespace, in a guest. */
 import { type Family, type Ip, isLoopback } from '../../src/model/ip.ts';
+import type { ReadingClient } from '../../src/modes/iptables/chains.ts';
 import { type ClientOptions, IptablesClient } from '../../src/modes/iptables/client.ts';
 import { IptablesReader } from '../../src/modes/iptables/inspect.ts';
 import type { KernelTables } from '../../src/modes/iptables/kernelTables.ts';
-import { IptablesProxier, type IptablesProxierOptions } from '../../src/modes/iptables/proxier.ts';
+import { iptablesSync, type MachineSettings } from '../../src/modes/iptables/settings.ts';
+import type { IptablesSync } from '../../src/modes/iptables/sync.ts';
 import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
 import { LAYOUTS } from '../../src/modes/iptables/rules/layouts/index.ts';
 import { IpvsSync } from '../../src/modes/ipvs/sync.ts';
@@ -11,7 +13,7 @@ import { NftSync, type NftSyncOptions } from '../../src/modes/nftables/sync.ts';
 import type { CommandRunner } from '../../src/system/processes.ts';
 
 type NodeIps = () => readonly Ip[];
-export type Counters = NonNullable<IptablesProxierOptions['nfacct']>;
+export type Counters = MachineSettings['nfacct'];
 
 /** Counters belong to a network namespace, and the test's is not always node1's. */
 export const NO_COUNTERS: Counters = { invalidDropped: false, localhostNodePorts: false };
@@ -29,24 +31,24 @@ export interface GivenIptables {
   readonly nfacct?: Counters;
 }
 
-export function iptablesMode({
-  client,
-  layout,
-  nodeIps,
-  nfacct = NO_COUNTERS,
-}: GivenIptables): IptablesProxier {
-  return new IptablesProxier({
+export function iptablesMode({ client, layout, nodeIps, nfacct = NO_COUNTERS }: GivenIptables): IptablesSync {
+  return iptablesSync({
     client,
     layout: LAYOUTS[layout],
-    masqueradeBit: 14,
+    settings: { masqueradeMark: 0x4000, randomFully: client.features.randomFully, dropInvalid: true, nfacct },
     addresses: nodeIps,
-    nfacct,
-    dropInvalid: true,
   });
 }
 
 export function iptablesReader(
-  { client, layout, nodeIps, nfacct = NO_COUNTERS }: GivenIptables,
+  {
+    client,
+    layout,
+    nodeIps,
+    nfacct = NO_COUNTERS,
+  }: Omit<GivenIptables, 'client'> & {
+    readonly client: ReadingClient;
+  },
   tables: () => KernelTables,
   generation: () => number,
 ): IptablesReader {

@@ -1,5 +1,6 @@
 /** Junction on the lab's node1: the real proxy and the real iptables programs, in that node's network. */
 import type { LayoutName } from '../../src/modes/iptables/rules/fragment.ts';
+import type { ReadingClient } from '../../src/modes/iptables/chains.ts';
 import type { IptablesClient } from '../../src/modes/iptables/client.ts';
 import type { Variant } from '../../src/modes/iptables/variant.ts';
 import { run } from '../../src/system/processes.ts';
@@ -83,8 +84,8 @@ export class LabNode {
     const client = this.#client(family);
     const names = client.variant === 'nft' ? ALL_TABLES.names : new Set(legacyTables);
     return iptablesReader(
-      givenOf(client, this.layout),
-      () => ({ names, notes: [], ...(!byChain && { small: names }) }),
+      { ...givenOf(client, this.layout), client: byChain ? client : readOnce(client) },
+      () => ({ names, notes: [] }),
       () => this.#applied,
     );
   }
@@ -99,4 +100,24 @@ export class LabNode {
     this.#applied++;
     return this.#proxies.apply(scenario);
   }
+}
+
+/** Reads each table whole, once. */
+function readOnce(client: IptablesClient): ReadingClient {
+  const tables = new Map<string, Promise<string>>();
+  const read = async (table: string): Promise<string> => {
+    let text = '';
+    await client.readTable(table, async (part) => void (text += part));
+    return text;
+  };
+  return {
+    family: client.family,
+    variant: 'legacy',
+    listRules: (...asked) => client.listRules(...asked),
+    readTable: async (table, take) => {
+      const text = tables.get(table) ?? read(table);
+      tables.set(table, text);
+      await take(await text);
+    },
+  };
 }

@@ -17,28 +17,22 @@ const OTHERS: readonly Table[] = ['nat', 'filter'];
 const POLL_MS = 100;
 const POLLS = 50;
 
-/** Waits; ends early, without an error, when the signal is aborted. */
-export type Sleep = (milliseconds: number, signal: AbortSignal) => Promise<void>;
-
 interface CanaryOptions {
   readonly client: Pick<IptablesClient, 'family' | 'ensureChain' | 'lookForChain'>;
   readonly intervalMs: number;
   /** Writes everything again. */
   readonly onFlushed: () => void | Promise<void>;
   readonly log: Pick<Log, 'info' | 'warn'>;
-  readonly sleep?: Sleep | undefined;
 }
 
 export class CanaryMonitor {
   readonly #options: CanaryOptions;
-  readonly #sleep: Sleep;
   #stopper: AbortController | undefined;
   #created: Promise<boolean> = Promise.resolve(false);
   #ended: Promise<void> = Promise.resolve();
 
   constructor(options: CanaryOptions) {
     this.#options = options;
-    this.#sleep = options.sleep ?? ((milliseconds, signal) => wait(systemClock, milliseconds, signal));
   }
 
   async start(): Promise<void> {
@@ -60,7 +54,7 @@ export class CanaryMonitor {
   async #watch(signal: AbortSignal): Promise<void> {
     let armed = await this.#created;
     while (!signal.aborted) {
-      await this.#sleep(this.#options.intervalMs, signal);
+      await wait(systemClock, this.#options.intervalMs, signal);
       if (signal.aborted) return;
       if (!armed) {
         armed = await this.#create();
@@ -102,7 +96,7 @@ export class CanaryMonitor {
     for (let poll = 0; poll <= POLLS; poll++) {
       const states = await Promise.all(OTHERS.map((table) => this.#look(table)));
       if (signal.aborted || states.every((state) => state === 'absent')) return;
-      if (poll < POLLS) await this.#sleep(POLL_MS, signal);
+      if (poll < POLLS) await wait(systemClock, POLL_MS, signal);
     }
     this.#emit('Inconsistent iptables state detected');
   }

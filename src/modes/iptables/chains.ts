@@ -184,18 +184,9 @@ const MAX_SINGLE_READS = 300;
 const LARGE_CHAIN = 2000;
 const LARGE_CHAIN_MS = 2000;
 
-interface ReadOptions {
-  readonly table: string;
-  readonly names: readonly string[];
-  /** One process lists all of the table as quickly as one chain. */
-  readonly isSmall: boolean;
-  /** Changes with every change of the rules, where that is known. */
-  readonly generation: number | undefined;
-}
-
 export interface ChainSource {
-  /** May bring more than was asked for. */
-  read(options: ReadOptions): Promise<Chains> | Chains;
+  /** May bring more than was asked for. `generation` changes with every change of the rules, where that is known. */
+  read(table: string, names: readonly string[], generation?: number): Promise<Chains> | Chains;
 }
 
 interface LargeChain {
@@ -216,11 +207,9 @@ export class KernelChains implements ChainSource {
     this.#client = client;
   }
 
-  async read({ table, names, isSmall, generation }: ReadOptions): Promise<Chains> {
+  async read(table: string, names: readonly string[], generation?: number): Promise<Chains> {
     if (this.#client.variant === 'legacy' || names.length > MAX_SINGLE_READS)
       return this.#readTable(table, new Set(names));
-    const whole = isSmall ? await this.#list(table, undefined) : undefined;
-    if (whole && whole !== 'incompatible') return whole;
     const found = new Map<string, Chain | 'incompatible'>();
     for (let from = 0; from < names.length; from += AT_ONCE) {
       const some = names.slice(from, from + AT_ONCE);
@@ -234,23 +223,15 @@ export class KernelChains implements ChainSource {
     const key = `${table} ${name}`;
     const known = this.#large.get(key);
     if (known?.generation === generation && systemClock.now() < known.until) return known.chain;
-    const listed = await this.#list(table, name);
-    const chain = listed instanceof Map ? listed.get(name) : listed;
+    const reader = new ChainReader(table);
+    const reason = await this.#client.listRules(table, name, async (text) => reader.take(text));
     this.#large.delete(key);
-    if (chain instanceof Chain && chain.rules.length > LARGE_CHAIN && generation >= 0)
+    // Without a chain it says the same, of iptables 1.8.9.
+    if (reason !== undefined) return reason.includes('incompatible') ? 'incompatible' : undefined;
+    const chain = reader.chains.get(name);
+    if (chain && chain.rules.length > LARGE_CHAIN && generation >= 0)
       this.#large.set(key, { chain, generation, until: systemClock.now() + LARGE_CHAIN_MS });
     return chain;
-  }
-
-  /** `undefined`: there is no such chain. */
-  async #list(
-    table: string,
-    chain: string | undefined,
-  ): Promise<Map<string, Chain> | 'incompatible' | undefined> {
-    const reader = new ChainReader(table);
-    const reason = await this.#client.listRules(table, chain, async (text) => reader.take(text));
-    if (reason === undefined) return reader.chains;
-    return reason.includes('incompatible') ? 'incompatible' : undefined;
   }
 
   async #readTable(table: string, names: ReadonlySet<string>): Promise<Chains> {
@@ -266,7 +247,7 @@ export class KernelChains implements ChainSource {
 export function chainsIn(tables: Readonly<Record<string, string>>): ChainSource {
   const known = new Map<string, Chains>();
   return {
-    read: ({ table }) => {
+    read: (table) => {
       let chains = known.get(table);
       if (chains) return chains;
       const reader = new ChainReader(table);

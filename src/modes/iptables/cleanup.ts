@@ -1,9 +1,15 @@
 /** Takes our chains and rules out of iptables, whichever variants of it hold some. */
-import { type CleanupPlan, type CleanupScope, ownChains, planCleanup } from './rules/cleanup.ts';
-import { piece, type Step } from './rules/edit.ts';
-import { ruleArgs } from './rules/print.ts';
+import {
+  type CleanupScope,
+  type KeptChain,
+  ownChains,
+  planCleanup,
+  type TableCleanup,
+} from './rules/cleanup.ts';
+import { inChunks, type Piece, piece, type Step } from './rules/edit.ts';
+import { printRule, ruleArgs } from './rules/print.ts';
 import { type Table, TABLE_NAMES } from './rules/rule.ts';
-import type { ReadChain, Tables } from './rules/textRule.ts';
+import type { ReadChain, TableChains, Tables } from './rules/textRule.ts';
 import { ChainReader } from './chains.ts';
 import { Committer, isRefusal } from './rules/commit.ts';
 import { ReportBuilder } from '../../proxy/report.ts';
@@ -18,7 +24,10 @@ import { NFACCT } from './rules/names.ts';
 import { deleteNfacct } from '../../netlink/nfacct.ts';
 import type { Log } from '../../log/log.ts';
 
-export interface CleanedIptables extends CleanupPlan {
+export interface CleanedIptables {
+  readonly chains: readonly { readonly table: Table; readonly chain: string }[];
+  readonly rules: readonly { readonly table: Table; readonly rule: string }[];
+  readonly kept: readonly KeptChain[];
   /** What could not be removed, and why. */
   readonly failures: readonly string[];
   readonly family: Family;
@@ -49,48 +58,74 @@ export async function cleanIptables(
 async function cleanVariant(family: Family, options: CleaningOptions): Promise<CleanedIptables> {
   const { variant, dryRun, mode, runner = run, routesLocalnet = isLocalnetRouted } = options;
   const client = await IptablesClient.open({ family, variant, runner });
-  const plan = planCleanup(await readState(client), {
-    chainsPerRestore: client.chainsPerRestore,
-    routesLocalnet: family === 'IPv4' && routesLocalnet(),
-    mode,
-  });
+  const routed = family === 'IPv4' && routesLocalnet();
+  const tables = planCleanup(await readState(client), { routesLocalnet: routed, mode });
   const failures: string[] = [];
-  for (const step of dryRun ? [] : plan.steps) failures.push(...(await remove(client, step)));
-  return { ...plan, failures, family, variant: client.variant };
+  for (const table of dryRun ? [] : tables) failures.push(...(await remove(client, table)));
+  return {
+    chains: tables.flatMap(({ table, deleted }) => deleted.map((chain) => ({ table, chain }))),
+    rules: tables.flatMap(({ table, removes }) =>
+      removes.map(({ chain, rule }) => ({ table, rule: `${chain} ${printRule(rule)}` })),
+    ),
+    kept: tables.flatMap(({ kept }) => kept),
+    failures,
+    family,
+    variant: client.variant,
+  };
 }
 
-/** Where the kernel or iptables refuses a part, the rest is removed without it. */
-async function remove(client: IptablesClient, step: Step): Promise<readonly string[]> {
-  const { table, pieces } = step;
-  try {
-    await client.commit(step);
-    return [];
-  } catch (error) {
-    if (!isRefusal(error)) throw error;
+/**
+ * In one transaction where it is not too large: a proxy that runs beside `cleanup --force` repairs its jumps within
+ * milliseconds, and chains that are jumped to cannot be deleted. Where iptables or the kernel refuses a part, the rest is
+ * removed without it.
+ */
+async function remove(client: IptablesClient, cleanup: TableCleanup): Promise<readonly string[]> {
+  const { table, removes, deleted, kept } = cleanup;
+  const committer = new Committer(client, new ReportBuilder());
+  const empty = (name: string): Piece => piece(undefined, { writes: [{ name, rules: [] }] });
+  const called = kept.flatMap(({ chain, reason }) => (reason === 'called' ? chain : []));
+  const gone = new Set(deleted);
+  if (removes.length + called.length + deleted.length === 0) return [];
+  if (called.length + deleted.length <= client.chainsPerRestore) {
+    // A chain that is deleted is emptied first, so its rules are not there to be removed one by one.
+    const elsewhere = removes.filter(({ chain }) => !gone.has(chain));
+    const all = [...called.map(empty), piece(undefined, { removes: elsewhere, deletes: deleted })];
+    if (await isCommitted(committer, { table, pieces: all })) return [];
   }
   const failures: string[] = [];
-  for (const { chain, rule } of pieces.flatMap(({ removes }) => removes))
-    try {
-      await client.deleteRule(table, chain, ruleArgs(rule));
-    } catch (error) {
-      if (!isJunctionError(error)) throw error;
-      failures.push(`a rule of chain ${chain} in ${table}: ${error.message}`);
-    }
-  const deletes = pieces.flatMap((each) => each.deletes);
-  const empty = [...pieces.flatMap(({ writes }) => writes.map(({ name }) => name)), ...deletes];
-  const committer = new Committer(client, new ReportBuilder());
-  await committer.tryCommit({
-    table,
-    pieces: empty.map((name) => piece(undefined, { writes: [{ name, rules: [] }] })),
-  });
-  const deletions = deletes.map((name) => piece(undefined, { deletes: [name] }));
-  for (const kept of await committer.tryCommit({ table, pieces: deletions }))
-    failures.push(`chain ${kept.deletes.join()} in ${table}: rules jump to it`);
+  if (
+    removes.length > 0 &&
+    !(await isCommitted(committer, { table, pieces: [piece(undefined, { removes })] }))
+  )
+    for (const { chain, rule } of removes)
+      try {
+        await client.deleteRule(table, chain, ruleArgs(rule));
+      } catch (error) {
+        if (!isJunctionError(error)) throw error;
+        failures.push(`a rule of chain ${chain} in ${table}: ${error.message}`);
+      }
+  // Chains call each other, so all are emptied before the first is deleted.
+  for (const step of inChunks(table, [...called, ...deleted].map(empty), client.chainsPerRestore))
+    await committer.tryCommit(step);
+  const deletions = deleted.map((chain) => piece(undefined, { deletes: [chain] }));
+  for (const step of inChunks(table, deletions, client.chainsPerRestore))
+    for (const left of await committer.tryCommit(step))
+      failures.push(`chain ${left.deletes.join()} in ${table}: rules jump to it`);
   return failures;
 }
 
+async function isCommitted(committer: Committer, step: Step): Promise<boolean> {
+  try {
+    await committer.commit(step);
+    return true;
+  } catch (error) {
+    if (isRefusal(error)) return false;
+    throw error;
+  }
+}
+
 async function readState(client: IptablesClient): Promise<Tables> {
-  const state = new Map<string, ReadonlyMap<string, ReadChain>>();
+  const state = new Map<Table, TableChains>();
   for (const table of TABLE_NAMES) {
     try {
       const text = await client.save(table);
@@ -105,7 +140,7 @@ async function readState(client: IptablesClient): Promise<Tables> {
 }
 
 /** Of a table that iptables cannot print: its chains, and the rules of those that are not ours. */
-async function readJumps(client: IptablesClient, table: Table): Promise<ReadonlyMap<string, ReadChain>> {
+async function readJumps(client: IptablesClient, table: Table): Promise<TableChains> {
   const chains = new Map<string, ReadChain>();
   const names = await client.chainNames(table);
   const own = ownChains(new Map([[table, names]]), table);

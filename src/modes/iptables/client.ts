@@ -18,7 +18,7 @@ import {
 import { systemClock } from '../../time/systemClock.ts';
 import { TimeSlice } from '../../time/timeSlice.ts';
 import { held, lockHolder, type LockOptions, takeXtablesLocks, XTABLES_LOCK_PATH } from './locks.ts';
-import { type NftLook, nftLook } from './nftLook.ts';
+import { type NftLook, nftLook } from './kernelTables.ts';
 import {
   isIncompatible,
   killed,
@@ -234,8 +234,8 @@ export class IptablesClient {
   }
 
   // Reads for questions do not wait in the queue, so that no sync waits for them. They take no lock: legacy's save has none.
-  /** What `-S` prints of a chain, or of all, with counters. Returns why there is none, where that is so. */
-  async listRules(table: string, chain: string | undefined, take: TakeText): Promise<string | undefined> {
+  /** What `-S` prints of a chain, with counters. Returns why there is none, where that is so. */
+  async listRules(table: string, chain: string, take: TakeText): Promise<string | undefined> {
     const command = await this.#read(this.#ruleArgv('-S', table, chain, ['-v']), take);
     if (['incompatible', 'no', 'notFound'].includes(command.outcome)) return outputOf(command.result);
     this.#meaning(command, { done: true });
@@ -329,9 +329,8 @@ export class IptablesClient {
     return this.#run(this.#ruleArgv(operation, table, chain, args));
   }
 
-  #ruleArgv(operation: string, table: string, chain: string | undefined, args: readonly string[]): Argv {
-    const named = chain === undefined ? [] : [chain];
-    return [this.programs.iptables, ...this.features.wait, operation, ...named, '-t', table, ...args];
+  #ruleArgv(operation: string, table: string, chain: string, args: readonly string[]): Argv {
+    return [this.programs.iptables, ...this.features.wait, operation, chain, '-t', table, ...args];
   }
 
   async #read(argv: Argv, onStdout: TakeText): Promise<Command> {

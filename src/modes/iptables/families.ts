@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../time/systemClock.ts';
 import { wait } from '../../time/wait.ts';
-import { isJunctionError, JunctionError } from '../../errors.ts';
+import { attempt, isJunctionError, JunctionError } from '../../errors.ts';
 import { type ChainLook, IptablesClient } from './client.ts';
-import type { NftLook } from './nftLook.ts';
+import type { NftLook } from './kernelTables.ts';
 import { type ProcessObserver, isUnanswered } from '../../system/processes.ts';
 import { readSysctl } from '../../system/sysctl.ts';
 import { FAMILIES, type Family } from '../../model/ip.ts';
@@ -26,6 +26,11 @@ interface FamilyOptions extends Pick<ModeOptions, 'config' | 'log' | 'runner' | 
   readonly nft?: ((family: Family) => NftLook) | undefined;
 }
 
+/** Of all families; unset: the usual one. */
+interface Lock {
+  path: string | undefined;
+}
+
 interface Asked {
   readonly client?: IptablesClient;
   readonly answer: FamilyAnswer;
@@ -38,7 +43,8 @@ const PAUSE_MS = 1000;
 /** Throws when there is no family that can be served. */
 export async function openFamilies(options: FamilyOptions): Promise<OpenedFamilies> {
   const { log } = options;
-  const opener = new FamilyOpener(options, performance.now() + PATIENCE_MS);
+  const until = performance.now() + PATIENCE_MS;
+  const lock: Lock = { path: undefined };
   const clients: IptablesClient[] = [];
   const families: FamilySupport[] = [];
   for (const family of FAMILIES) {
@@ -46,7 +52,7 @@ export async function openFamilies(options: FamilyOptions): Promise<OpenedFamili
       log.info('No IPv6 on this machine: serving IPv4 only');
       continue;
     }
-    const { client, answer } = await opener.askPatiently(family);
+    const { client, answer } = await askPatiently(family, options, lock, until);
     if (client) clients.push(client);
     families.push({ family, answer, isStartable: client !== undefined });
     if (answer.state === 'works') {
@@ -69,24 +75,18 @@ export function logStack(families: readonly FamilySupport[], log: Log): void {
   });
 }
 
-/** Asks once more, with a client that is open. */
 export async function probeClient(client: IptablesClient): Promise<FamilyAnswer> {
   return answerOf(await client.lookForChain('nat', 'POSTROUTING'), client);
 }
 
-function answerOf(look: ChainLook, client: IptablesClient): FamilyAnswer {
-  switch (look.state) {
-    case 'present':
-      return { state: 'works' };
-    case 'absent':
-      return {
-        state: 'absent',
-        reason: `the kernel has no nat table: ${client.programs.iptables} ${look.reason}`,
-        remedy: `\`${client.programs.iptables} -t nat -S POSTROUTING\` shows what the kernel says.`,
-      };
-    case 'unknown':
-      return unableToAsk(look.error);
-  }
+function answerOf(look: ChainLook, { programs: { iptables } }: IptablesClient): FamilyAnswer {
+  if (look.state === 'present') return { state: 'works' };
+  if (look.state === 'unknown') return unableToAsk(look.error);
+  return {
+    state: 'absent',
+    reason: `the kernel has no nat table: ${iptables} ${look.reason}`,
+    remedy: `\`${iptables} -t nat -S POSTROUTING\` shows what the kernel says.`,
+  };
 }
 
 export function clientOf(clients: readonly IptablesClient[], family: Family): IptablesClient {
@@ -119,75 +119,59 @@ function noFamily(families: readonly FamilySupport[]): JunctionError {
   });
 }
 
-class FamilyOpener {
-  readonly #options: FamilyOptions;
-  readonly #until: number;
-  /**
-   * Of the xtables lock. Where /run cannot be written, the legacy variant refuses to work at all; with a file of our own
-   * it works, but does not keep out of the way of other programs.
-   */
-  #lockPath: string | undefined;
-
-  constructor(options: FamilyOptions, until: number) {
-    this.#options = options;
-    this.#until = until;
-  }
-
-  async askPatiently(family: Family): Promise<Asked> {
-    const { log, signal } = this.#options;
-    for (;;) {
-      const asked = await this.#ask(family);
-      const { answer } = asked;
-      if (answer.state !== 'unanswered' || performance.now() >= this.#until) return asked;
-      log.warn('Could not list the nat table; retrying', {
-        ipFamily: family,
-        reason: answer.reason,
-        whatToDo: answer.remedy,
-      });
-      await wait(systemClock, PAUSE_MS, signal);
-      signal.throwIfAborted();
-    }
-  }
-
-  async #ask(family: Family): Promise<Asked> {
-    const { config, runner, programs, nft } = this.#options;
-    const variant = config.junction.iptablesVariant;
-    const lockPath = this.#lockPath;
-    try {
-      const client = await IptablesClient.open({
-        family,
-        variant,
-        runner,
-        programs,
-        lockPath,
-        nft: nft?.(family),
-      });
-      const look = await client.lookForChain('nat', 'POSTROUTING');
-      const isUnusable = look.state === 'unknown' && look.error.code === 'XTABLES_LOCK_UNUSABLE';
-      if (isUnusable && this.#replaceLock(look.error)) return await this.#ask(family);
-      return { client, answer: answerOf(look, client) };
-    } catch (error) {
-      if (!isJunctionError(error)) throw error;
-      return { answer: unableToAsk(error) };
-    }
-  }
-
-  /** False: there is no place for one. */
-  #replaceLock(error: JunctionError): boolean {
-    if (this.#lockPath !== undefined) return false;
-    try {
-      const folder = mkdtempSync(join(tmpdir(), 'junction-lock-'));
-      process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-      this.#lockPath = join(folder, 'xtables.lock');
-    } catch {
-      return false;
-    }
-    this.#options.log.warn('The xtables lock cannot be used; going on with a lock file of our own', {
-      err: error,
-      lock: this.#lockPath,
-      consequence: 'a change at the same moment by another program that runs iptables-legacy may be lost',
-      whatToDo: error.hint,
+async function askPatiently(
+  family: Family,
+  options: FamilyOptions,
+  lock: Lock,
+  until: number,
+): Promise<Asked> {
+  const { log, signal } = options;
+  for (;;) {
+    const asked = await ask(family, options, lock);
+    const { answer } = asked;
+    if (answer.state !== 'unanswered' || performance.now() >= until) return asked;
+    log.warn('Could not list the nat table; retrying', {
+      ipFamily: family,
+      reason: answer.reason,
+      whatToDo: answer.remedy,
     });
-    return true;
+    await wait(systemClock, PAUSE_MS, signal);
+    signal.throwIfAborted();
   }
+}
+
+async function ask(family: Family, options: FamilyOptions, lock: Lock): Promise<Asked> {
+  const { config, runner, programs, nft, log } = options;
+  const variant = config.junction.iptablesVariant;
+  try {
+    const open = { family, variant, runner, programs, lockPath: lock.path, nft: nft?.(family) };
+    const client = await IptablesClient.open(open);
+    const look = await client.lookForChain('nat', 'POSTROUTING');
+    if (look.state === 'unknown' && look.error.code === 'XTABLES_LOCK_UNUSABLE' && lock.path === undefined) {
+      lock.path = ownLock(look.error, log);
+      if (lock.path !== undefined) return await ask(family, options, lock);
+    }
+    return { client, answer: answerOf(look, client) };
+  } catch (error) {
+    if (!isJunctionError(error)) throw error;
+    return { answer: unableToAsk(error) };
+  }
+}
+
+/**
+ * Where /run cannot be written, the legacy variant refuses to work at all; with a file of our own it works, but does not keep
+ * out of the way of other programs. `undefined`: there is no place for one.
+ */
+function ownLock(err: JunctionError, log: Log): string | undefined {
+  const folder = attempt(() => mkdtempSync(join(tmpdir(), 'junction-lock-')));
+  if (folder === undefined) return undefined;
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const lock = join(folder, 'xtables.lock');
+  log.warn('The xtables lock cannot be used; going on with a lock file of our own', {
+    err,
+    lock,
+    consequence: 'a change at the same moment by another program that runs iptables-legacy may be lost',
+    whatToDo: err.hint,
+  });
+  return lock;
 }

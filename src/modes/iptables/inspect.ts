@@ -6,15 +6,20 @@ import { NetlinkSockets } from '../../netlink/sockets.ts';
 import type { Host, Packet } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
 import { localIps } from '../../system/interfaces.ts';
+import { dumpHeader, readDump } from '../dump.ts';
 import type { KernelDifference, KernelReader, WalkResult } from '../kernelRules.ts';
-import { type ClientOptions, IptablesClient } from './client.ts';
-import { readIptablesDump, writeIptablesDump } from './dump.ts';
 import { outInterfaceNow } from '../walkRunner.ts';
-import { isConntrackLiberal, type MachineSettings } from './proxier.ts';
+import { type ClientOptions, IptablesClient } from './client.ts';
+import { type MachineSettings, machineSettings } from './settings.ts';
 import { compileOptionsOf, type LayoutName, nodePortIpsOf } from './rules/fragment.ts';
 import { LAYOUTS } from './rules/layouts/index.ts';
-import { NFACCT } from './rules/names.ts';
-import { dumpedTables, TablesReader, type TablesReaderOptions } from './tablesReader.ts';
+import {
+  type DumpedTables,
+  dumpedTables,
+  dumpedTablesIn,
+  TablesReader,
+  type TablesReaderOptions,
+} from './tablesReader.ts';
 
 interface IptablesReaderOptions extends TablesReaderOptions {
   readonly layout: LayoutName;
@@ -46,7 +51,8 @@ export class IptablesReader implements KernelReader {
   async dump(): Promise<unknown> {
     const { client, layout, settings } = this.#options;
     const tables = await this.#tables.dump();
-    return writeIptablesDump(client.family, { layout, settings, addresses: this.#addresses(), ...tables });
+    const dump: IptablesDump = { layout, settings, addresses: this.#addresses(), ...tables };
+    return { ...dumpHeader('iptables', client.family), ...dump };
   }
 
   #addresses(): readonly Ip[] {
@@ -67,19 +73,10 @@ export async function openIptablesReader(
 ): Promise<KernelReader & { close(): Promise<void> }> {
   const client = await IptablesClient.open({ ...options, family });
   let sockets: NetlinkSockets | undefined;
-  const hasCounter = (name: string): boolean => readNfacct(name) !== undefined;
   const reader = new IptablesReader({
     client,
     layout,
-    settings: {
-      masqueradeMark: (1 << masqueradeBit) >>> 0,
-      randomFully: client.features.randomFully,
-      dropInvalid: !isConntrackLiberal(),
-      nfacct: {
-        invalidDropped: hasCounter(NFACCT.invalidDropped),
-        localhostNodePorts: hasCounter(NFACCT.localhostNodePorts),
-      },
-    },
+    settings: machineSettings(client, masqueradeBit, (name) => readNfacct(name) !== undefined),
     outInterface: outInterfaceNow,
     channel: () => (sockets ??= new NetlinkSockets()).channel(NETLINK_NETFILTER),
   });
@@ -95,5 +92,32 @@ export function iptablesReaderOfDump(family: Family, dump: unknown): KernelReade
     layout,
     settings,
     addresses: () => addresses,
+  });
+}
+
+interface IptablesDump extends DumpedTables {
+  readonly layout: LayoutName;
+  readonly settings: MachineSettings;
+  readonly addresses: readonly Ip[];
+}
+
+function readIptablesDump(family: Family, dump: unknown): IptablesDump {
+  return readDump('iptables', family, dump, (fields) => {
+    const settings = fields.map('settings');
+    const nfacct = settings.map('nfacct');
+    return {
+      layout: fields.choice('layout', ['current', 'classic']),
+      settings: {
+        masqueradeMark: settings.number('masqueradeMark'),
+        randomFully: settings.flag('randomFully'),
+        dropInvalid: settings.flag('dropInvalid'),
+        nfacct: {
+          invalidDropped: nfacct.flag('invalidDropped'),
+          localhostNodePorts: nfacct.flag('localhostNodePorts'),
+        },
+      },
+      addresses: fields.ips('addresses'),
+      ...dumpedTablesIn(fields),
+    };
   });
 }

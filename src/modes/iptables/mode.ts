@@ -4,8 +4,8 @@ import { toSettings } from '../../config/settings.ts';
 import { AddressWatch } from '../addressWatch.ts';
 import { localIps } from '../../system/interfaces.ts';
 import { IptablesReader } from './inspect.ts';
-import { nftLook } from './nftLook.ts';
-import { IptablesProxier } from './proxier.ts';
+import { nftLook } from './kernelTables.ts';
+import { iptablesSync, machineSettings, makeCounter } from './settings.ts';
 import { writeLocalnetGuard } from './rules/foreignRules.ts';
 import { outInterfaceNow } from '../walkRunner.ts';
 import { OwnPrograms, RulesetWatch } from './rulesetWatch.ts';
@@ -49,18 +49,19 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
     applySettings: () => Promise.resolve(),
     open: (family, events) => {
       const client = clientOf(clients, family);
-      const proxier = new IptablesProxier({ client, layout, masqueradeBit });
+      const settings = machineSettings(client, masqueradeBit, makeCounter);
+      const sync = iptablesSync({ client, layout, settings });
       addresses.subscribe({ onNodeAddresses: () => events.request(NODE_ADDRESSES) });
       rulesets?.subscribe({
         family,
         onChange: (touches, changedBy) => {
-          const objects = proxier.rules.noteForeign(touches);
+          const objects = sync.noteForeign(touches);
           if (objects.length > 0) events.foreignChange({ objects, changedBy });
         },
         onLost: () => events.notificationsLost(),
       });
       return {
-        writer: proxier,
+        writer: sync,
         verification: {
           isNotified: rulesets !== undefined,
           flushMonitor: (intervalMs, onFlushed) => new CanaryMonitor({ client, intervalMs, onFlushed, log }),
@@ -68,7 +69,7 @@ export async function openIptablesMode(options: ModeOptions): Promise<Mode> {
         kernel: new IptablesReader({
           client,
           layout: layoutName,
-          settings: proxier.settings,
+          settings,
           outInterface: outInterfaceNow,
           channel: () => netfilter,
         }),

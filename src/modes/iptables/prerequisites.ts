@@ -1,6 +1,6 @@
 /**
  * What the iptables mode needs: its programs, and a kernel that takes the rules which the mode writes for the sample
- * services. They are offered in a chain that nothing jumps to; the first rule that is refused is found by halves.
+ * services. They are offered in a chain that nothing jumps to, all together, and one by one where they are refused.
  */
 import type { ValidConfig } from '../../config/effective.ts';
 import { toSettings } from '../../config/settings.ts';
@@ -167,13 +167,12 @@ async function familyChecks(
   const degraded: Check[] = [];
   try {
     for (const [table, sample] of samples) {
-      for (;;) {
-        const rules = sample.filter((each) => !wordsOf(each).some((words) => refused.has(words)));
-        const refusal = await firstRefusal(client, table, rules);
-        if (!refusal) break;
-        if (refusal.words === undefined) return [noTable(subject, needed, client, table, refusal.reason)];
-        refused.add(refusal.words);
-        const check = refusalCheck(machine, client, table, refusal);
+      const rules = sample.filter((each) => !wordsOf(each).some((words) => refused.has(words)));
+      const refusals = await refusalsOf(client, table, rules);
+      if (typeof refusals === 'string') return [noTable(subject, needed, client, table, refusals)];
+      for (const [words, reason] of refusals) {
+        refused.add(words);
+        const check = refusalCheck(machine, client, table, words, reason);
         if (check.state === 'missing') return [...degraded, check];
         degraded.push(check);
       }
@@ -187,34 +186,37 @@ async function familyChecks(
   }
 }
 
-interface Refusal {
-  /** `-m recent`, or a whole rule if others with its matches and targets are accepted; `undefined`: the table takes no rule. */
-  readonly words: string | undefined;
-  readonly reason: string;
-}
-
 const PLAIN = rule([], { kind: 'accept' });
 
-/** Simple rules come first, so that the refused one has little that the rules before it do not have. */
-async function firstRefusal(
+/**
+ * Why the kernel refuses `-m recent`, or a whole rule if it takes others with the same matches and targets. A text: the table takes
+ * no rule at all.
+ */
+async function refusalsOf(
   client: TrialClient,
   table: Table,
   sample: readonly Rule[],
-): Promise<Refusal | undefined> {
-  const rules = [PLAIN, ...sample.toSorted((a, b) => wordsOf(a).length - wordsOf(b).length)];
-  let reason = await offer(client, table, rules);
-  if (reason === undefined) return undefined;
-  let [accepted, refused] = [0, rules.length];
-  while (refused - accepted > 1) {
-    const middle = (accepted + refused) >> 1;
-    const answer = await offer(client, table, rules.slice(0, middle));
-    if (answer === undefined) accepted = middle;
-    else [refused, reason] = [middle, answer];
+): Promise<ReadonlyMap<string, string> | string> {
+  const refusals = new Map<string, string>();
+  if ((await offer(client, table, [PLAIN, ...sample])) === undefined) return refusals;
+  const reason = await offer(client, table, [PLAIN]);
+  if (reason !== undefined) return reason;
+  const accepted = new Set<string>();
+  const refused: { readonly rule: Rule; readonly reason: string }[] = [];
+  for (const each of sample) {
+    const why = await offer(client, table, [each]);
+    if (why !== undefined) refused.push({ rule: each, reason: why });
+    else for (const words of wordsOf(each)) accepted.add(words);
   }
-  if (accepted === 0) return { words: undefined, reason };
-  const known = new Set(rules.slice(0, accepted).flatMap(wordsOf));
-  const culprit = rules[accepted] ?? PLAIN;
-  return { words: wordsOf(culprit).find((words) => !known.has(words)) ?? printRule(culprit), reason };
+  // Simple rules first: of those there is least to choose from.
+  for (const { rule: each, reason: why } of refused.sort(
+    (a, b) => wordsOf(a.rule).length - wordsOf(b.rule).length,
+  )) {
+    const words = wordsOf(each);
+    if (words.some((word) => refusals.has(word))) continue;
+    refusals.set(words.find((word) => !accepted.has(word)) ?? printRule(each), why);
+  }
+  return refusals;
 }
 
 /** `-m recent` and `-j DNAT`. */
@@ -282,7 +284,8 @@ function refusalCheck(
   machine: Machine,
   { family, variant }: TrialClient,
   table: Table,
-  { words = '', reason }: Refusal,
+  words: string,
+  reason: string,
 ): Check {
   const modules = [
     // Which brings every match and target that nftables lacks.

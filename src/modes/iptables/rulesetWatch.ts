@@ -2,7 +2,7 @@
  * Is notified by the kernel of every change that other programs make to the tables of iptables, in its nft variant, and
  * who made it. What our own programs do is filtered out inside the kernel.
  */
-import type { ForeignTouch } from './rules/drift.ts';
+import type { ForeignTouch } from './rules/rewrite.ts';
 import { TABLE_NAMES } from './rules/rule.ts';
 import { isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';

@@ -9,7 +9,6 @@ import type { Plan, ServicePortPlan, ServicePortPlans } from '../../plan/types.t
 import { ReportBuilder, type SyncAttempt, type SyncReport } from '../../proxy/report.ts';
 import { forEachSliced, runSliced } from '../../time/timeSlice.ts';
 import { Committer, isRefusal, type TableClient } from './rules/commit.ts';
-import { Drift, type ForeignTouch } from './rules/drift.ts';
 import { Difference, nameChains, type Piece, piece, type Step } from './rules/edit.ts';
 import { ensureForeignRules } from './rules/foreignRules.ts';
 import {
@@ -25,7 +24,7 @@ import {
   TAIL_CHAIN,
 } from './rules/fragment.ts';
 import { type ChainNames, hasServiceChains, isServiceChain } from './rules/names.ts';
-import { Rewrite, type Scope } from './rules/rewrite.ts';
+import { Drift, type ForeignTouch, Rewrite, type Scope } from './rules/rewrite.ts';
 import { TABLES } from './rules/rule.ts';
 
 /** One sync. */
@@ -46,7 +45,21 @@ const REWRITE_PAUSE_MS = 2500;
 const SHARED: Scope = { has: (_, chain) => !isServiceChain(chain) };
 const noRules = (): RuleCounts => ({ filter: 0, nat: 0, mangle: 0 });
 
+interface SyncOptions {
+  readonly layout: Layout;
+  readonly client: TableClient;
+  readonly now: () => number;
+  /** What the rules depend on besides the plan; asked for at each sync. */
+  readonly settings: (plan: Plan) => StaticOptions;
+  /** How many endpoints and frontends; unset: all that changed. */
+  readonly writesPerSync?: number | undefined;
+  /** Whether counters were missing that rules count into: the kernel refuses such rules. */
+  readonly makeMissingCounters?: () => boolean;
+}
+
 export class IptablesSync {
+  readonly writesPerSync: number | undefined;
+  readonly #given: SyncOptions;
   readonly #layout: Layout;
   readonly #client: TableClient;
   readonly #now: () => number;
@@ -67,10 +80,12 @@ export class IptablesSync {
   /** Service ports that the hourly rewrite has still to write. */
   #rewriting: ServicePortId[] | undefined;
 
-  constructor(layout: Layout, client: TableClient, options: { readonly now: () => number }) {
-    this.#layout = layout;
-    this.#client = client;
+  constructor(options: SyncOptions) {
+    this.#given = options;
+    this.#layout = options.layout;
+    this.#client = options.client;
     this.#now = options.now;
+    this.writesPerSync = options.writesPerSync;
     this.#rewrittenAt = this.#now();
   }
 
@@ -93,21 +108,33 @@ export class IptablesSync {
     return objects;
   }
 
+  async sync(plan: Plan, dirty: Iterable<ServicePortId>): Promise<SyncReport> {
+    const ids = [...dirty];
+    const { makeMissingCounters = () => false } = this.#given;
+    try {
+      const report = await this.write(plan, ids);
+      if (report.refused.size === 0 || !makeMissingCounters()) return report;
+    } catch (error) {
+      if (!makeMissingCounters()) throw error;
+    }
+    this.requestFull();
+    return this.write(plan, ids);
+  }
+
   /** `beforeSwitch`: awaited before the rules of another mode are replaced, while they still forward. */
-  async sync(
+  async write(
     plan: Plan,
-    dirty: Iterable<ServicePortId>,
-    settings: StaticOptions,
+    ids: readonly ServicePortId[],
     beforeSwitch?: () => Promise<void>,
   ): Promise<SyncReport> {
     this.#beforeSwitch = beforeSwitch;
-    const options = compileOptionsOf(plan, settings);
+    const options = compileOptionsOf(plan, this.#given.settings(plan));
     const report = new ReportBuilder();
     const committer = new Committer(this.#client, report);
-    const round: Round = { plan, options, ids: [...dirty], report, committer };
+    const round: Round = { plan, options, ids, report, committer };
     const isKnown = !this.#needsRewrite && this.#isCompatible(options);
     const isSettled = isKnown && this.#refused.size === 0;
-    const canApply = isKnown && !this.#isRewriteRequested && !round.ids.some((id) => this.#refused.has(id));
+    const canApply = isKnown && !this.#isRewriteRequested && !ids.some((id) => this.#refused.has(id));
     this.#attempt = canApply ? 'partial' : 'full';
     this.#needsRewrite = true; // until all of it is in the kernel
     if (canApply && (await this.#apply(round))) {
@@ -171,8 +198,7 @@ export class IptablesSync {
     this.#client.timeSlice.begin();
     await runSliced(this.#compare(round, difference, owned), this.#client.timeSlice);
     if (difference.removesMany) {
-      const scope: Scope = { has: (_, chain) => !isServiceChain(chain) || difference.writes(chain) };
-      await this.#rewrite(this.#written(round), round.options, round.committer, scope);
+      await this.#rewrite(this.#written(round), round.options, round.committer, difference);
       return;
     }
     for (const step of difference.steps(this.#client.chainsPerRestore)) await round.committer.commit(step);

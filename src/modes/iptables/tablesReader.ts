@@ -6,13 +6,13 @@ import type { Host, Packet } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { runSliced, TimeSlice } from '../../time/timeSlice.ts';
+import type { DumpFields } from '../dump.ts';
 import type { KernelDifference, KernelRules, PacketPlace, Steps, WalkResult } from '../kernelRules.ts';
 import { NetlinkSource, tableName } from '../nftables/kernel/source.ts';
 import { NftRules } from '../nftables/kernel/walk.ts';
 import { NFT_FAMILY } from '../nftables/rules/print.ts';
 import { type OutInterface, runSteps, walkSteadily } from '../walkRunner.ts';
 import { walkPacket } from '../walk.ts';
-import { filteredBridges } from './bridges.ts';
 import {
   type Chain,
   ChainReader,
@@ -21,13 +21,12 @@ import {
   KernelChains,
   type ReadingClient,
 } from './chains.ts';
-import { type DumpedTables, MAX_DUMPED } from './dump.ts';
-import { type KernelTables, type NftTable, readKernelTables } from './kernelTables.ts';
+import { filteredBridges, type KernelTables, type NftTable, readKernelTables } from './kernelTables.ts';
 import { compareWithPlan, digestChain, plannedChains } from './rules/compare.ts';
 import type { CompileOptions, Layout } from './rules/fragment.ts';
-import type { ReadChain, Tables } from './rules/textRule.ts';
+import type { TableChains, Tables } from './rules/textRule.ts';
 import { isServiceChain } from './rules/names.ts';
-import { TABLES } from './rules/rule.ts';
+import { type Table, TABLES } from './rules/rule.ts';
 import { IptablesRules } from './walk.ts';
 
 export interface TablesReaderOptions {
@@ -46,9 +45,10 @@ export interface TablesReaderOptions {
   readonly channel?: (() => NetlinkChannel) | undefined;
 }
 
-const NO_TABLES: ReadonlySet<string> = new Set();
 /** A flushed table of a large cluster has some 100,000. */
 const MAX_DIFFERENCES = 20_000;
+/** Characters of one table: 30,000 services with 10 endpoints have some 150 million. */
+const MAX_DUMPED = 200 << 20;
 /** Chains are listed by family. With more of them in it, that takes longer than a question may. */
 const MAX_CHAINS = 5000;
 
@@ -87,7 +87,7 @@ export class TablesReader {
 
   async #rules(tables: KernelTables, generation: number | undefined): Promise<KernelRules> {
     const { client, channel } = this.#options;
-    const { names, small = NO_TABLES, others = [] } = tables;
+    const { names, others = [] } = tables;
     const listed = async (wanted: ReadonlySet<string>): Promise<NftRules | undefined> => {
       if (!channel || wanted.size === 0) return undefined;
       const source = new NetlinkSource(client.family, channel());
@@ -100,8 +100,7 @@ export class TablesReader {
     const family = NFT_FAMILY[client.family];
     return new IptablesRules({
       tables: names,
-      read: (table, chains) =>
-        this.#chains.read({ table, names: chains, isSmall: small.has(table), generation }),
+      read: (table, chains) => this.#chains.read(table, chains, generation),
       others: await listed(new Set(readable.map(({ family: of, name }) => `${of} ${name}`))),
       byNetlink: () => listed(new Set([...names].map((name) => `${family} ${name}`))),
     });
@@ -141,7 +140,7 @@ export class TablesReader {
     digests: ReadonlySet<string>,
   ): Promise<{ readonly state: Tables; readonly incompatible: readonly string[] }> {
     const { names } = this.#tables();
-    const state = new Map<string, ReadonlyMap<string, ReadChain>>();
+    const state = new Map<Table, TableChains>();
     const incompatible: string[] = [];
     const isAsPlanned = ({ name, rules }: Chain): boolean =>
       isServiceChain(name) &&
@@ -189,13 +188,13 @@ export class TablesReader {
   }
 
   #tables(): KernelTables {
-    const { client, tables = () => readKernelTables(client.family, client.variant) } = this.#options;
-    return tables();
+    const { client, tables } = this.#options;
+    return tables ? tables() : readKernelTables(client.family, client.variant);
   }
 
   #bridges(): ReadonlySet<string> {
-    const { client, bridges = () => filteredBridges(client.family) } = this.#options;
-    return bridges();
+    const { client, bridges } = this.#options;
+    return bridges ? bridges() : filteredBridges(client.family);
   }
 
   /** Of legacy, none is known. */
@@ -215,6 +214,24 @@ function isIncompatible(save: string): boolean {
 
 function notEvaluated({ family, name }: NftTable): string {
   return `not evaluated: the nf_tables table ${family} ${name}`;
+}
+
+export interface DumpedTables {
+  /** Bridges whose ports iptables sees. */
+  readonly bridges: readonly string[];
+  /** What else a packet passes there. */
+  readonly notes: readonly string[];
+  /** By table. */
+  readonly tables: Readonly<Record<string, string>>;
+}
+
+export function dumpedTablesIn(fields: DumpFields): DumpedTables {
+  const tables = fields.map('tables');
+  return {
+    bridges: fields.texts('bridges'),
+    notes: fields.texts('notes'),
+    tables: Object.fromEntries(tables.keys().map((name) => [name, tables.text(name)])),
+  };
 }
 
 /** To read a dump. */

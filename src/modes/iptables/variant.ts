@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { attempt, isJunctionError } from '../../errors.ts';
 import type { Family } from '../../model/ip.ts';
 import type { Argv, CommandRunner, RunResult } from '../../system/processes.ts';
-import { type NftLook, nftLook } from './nftLook.ts';
+import { type NftLook, nftLook } from './kernelTables.ts';
 import { killed } from './outcome.ts';
 
 /** `system`: what `iptables` is, without looking further. */
@@ -59,14 +59,14 @@ async function look(
   const hasNft = system === 'nft' || (await exists(programsOf(family, 'nft').save, runner));
   const hint = HINT_CHAINS.find((chain) => hasNft && nft.hasChain('mangle', chain));
   if (hint) return kubeletIn('nft', hint);
-  const legacyTables = await tablesOfLegacy(family, runner);
+  const tables = await tablesOfLegacy(family, runner);
   const saved = async (...args: readonly string[]): Promise<string> =>
     (await output(runner, [programsOf(family, 'legacy').save, ...args])) ?? '';
-  const legacyHint = legacyTables.includes('mangle')
+  const legacyHint = tables.includes('mangle')
     ? HINT_CHAIN.exec(await saved('-t', 'mangle'))?.[1]
     : undefined;
   if (legacyHint) return kubeletIn('legacy', legacyHint);
-  const legacy = legacyTables.length === 0 ? 0 : countRules(await saved());
+  const legacy = tables.length === 0 ? 0 : countRules(await saved());
   const most = Math.max(FEW_RULES, legacy * 2);
   const count = hasNft ? nft.countRules(most) : 0;
   const busier = clearlyMore({ nft: count, legacy });
@@ -76,7 +76,9 @@ async function look(
   }
   if (system)
     return { variant: system, reason: `iptables is the ${system} variant, and no rules speak against it` };
-  return fallback(family, runner);
+  return hasNft || !(await exists(programsOf(family, 'legacy').iptables, runner))
+    ? { variant: 'nft', reason: 'there is no plain iptables, and nft is the newer variant' }
+    : { variant: 'legacy', reason: 'only the legacy variant is installed' };
 }
 
 function kubeletIn(variant: Variant, chain: string): Verdict {
@@ -86,16 +88,6 @@ function kubeletIn(variant: Variant, chain: string): Verdict {
 async function systemVariant(family: Family, runner: CommandRunner): Promise<Variant | undefined> {
   const text = await output(runner, [programsOf(family).iptables, '--version']);
   return text === undefined ? undefined : parseVersion(text)?.variant;
-}
-
-/** Neither rules nor a plain `iptables`: whichever there is. Opening it says so if there is none. */
-async function fallback(family: Family, runner: CommandRunner): Promise<Verdict> {
-  const legacyOnly =
-    (await output(runner, [programsOf(family, 'nft').iptables, '--version'])) === undefined &&
-    (await output(runner, [programsOf(family, 'legacy').iptables, '--version'])) !== undefined;
-  return legacyOnly
-    ? { variant: 'legacy', reason: 'only the legacy variant is installed' }
-    : { variant: 'nft', reason: 'there is no plain iptables, and nft is the newer variant' };
 }
 
 /**

@@ -2,7 +2,7 @@
 import { type Cidr, type Family, hostPort, type Ip } from '../../model/ip.ts';
 import { PROTOCOLS } from '../../model/objects.ts';
 import { type DumpFields, dumpHeader, readDump } from '../dump.ts';
-import { type DumpedTables, dumpedTablesIn } from '../iptables/dump.ts';
+import { type DumpedTables, dumpedTablesIn } from '../iptables/tablesReader.ts';
 import type { KernelDevice, KernelIpset, KernelState, ServerAttributes } from './rules/client.ts';
 import { serverKey } from './rules/compile.ts';
 import { entryKey, parseEntry } from './rules/sets.ts';

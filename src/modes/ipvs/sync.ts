@@ -28,7 +28,7 @@ import {
 import { DesiredState } from './rules/desiredState.ts';
 import { objectOf, Outcomes, ownersOf } from './rules/outcomes.ts';
 import { compareKernel, type Comparison } from './rules/resync.ts';
-import { type IpvsRuleOptions, ipvsLayout, ruleOptions } from './rules/rules.ts';
+import { ipvsLayout, ruleOptions } from './rules/rules.ts';
 import { capacityFor, growSet, type SetId } from './rules/sets.ts';
 
 interface IpvsSyncOptions {
@@ -74,7 +74,6 @@ export class IpvsSync implements KernelWriter {
   readonly #clock: Clock;
   readonly #timeSlice = new TimeSlice(systemClock);
   readonly #rules: IptablesSync;
-  readonly #ruleOptions: IpvsRuleOptions;
   readonly #desired = new DesiredState();
   /** What the desired state was compiled from. */
   readonly #compiled = new Map<ServicePortId, ServicePortPlan>();
@@ -99,8 +98,13 @@ export class IpvsSync implements KernelWriter {
     const { iptables, masqueradeBit, drainLimitMs, clock = systemClock } = options;
     this.#options = options;
     this.#clock = clock;
-    this.#rules = new IptablesSync(ipvsLayout, iptables, { now: () => clock.now() });
-    this.#ruleOptions = ruleOptions(masqueradeBit, iptables.features.randomFully);
+    const settings = ruleOptions(masqueradeBit, iptables.features.randomFully);
+    this.#rules = new IptablesSync({
+      layout: ipvsLayout,
+      client: iptables,
+      now: () => clock.now(),
+      settings: () => settings,
+    });
     this.#terminating = new GracefulTermination(drainLimitMs);
   }
 
@@ -232,7 +236,7 @@ export class IpvsSync implements KernelWriter {
   /** As kube-proxy: neither variant of iptables can say cheaply whether they are there. Counts what was missing, and no more. */
   async #rewriteRules({ plan, report }: Round): Promise<void> {
     this.#rules.requestFull();
-    const rules = await this.#rules.sync(plan, [], this.#ruleOptions);
+    const rules = await this.#rules.write(plan, []);
     if (rules.repaired.length > 0 || rules.refused.size > 0) report.include(rules);
   }
 
@@ -263,7 +267,7 @@ export class IpvsSync implements KernelWriter {
     // everything must be here: without its address a service would be silent until the last old chain is gone.
     const bindEarly = (): Promise<void> => commit(changes.takeBinds());
     report.include(
-      await this.#rules.sync(plan, ids, this.#ruleOptions, bindEarly).catch((error: unknown) => {
+      await this.#rules.write(plan, ids, bindEarly).catch((error: unknown) => {
         outcomes.throwErrors(); // rules cannot be written where a set is missing
         throw error;
       }),

@@ -2,7 +2,7 @@
  * Deletes everything that is ours, from the kernel's state alone. What is ours is known by its name: the
  * fixed chains, and the prefixes of service chains. kubelet's chains, and those of other programs, stay.
  */
-import { CHAINS_PER_RESTORE, type Removal, inChunks, piece, type Piece, type Step } from './edit.ts';
+import { type Piece, piece, type Removal } from './edit.ts';
 import { isLocalnetGuard } from './foreignRules.ts';
 import { EVERY_JUMP, EVERY_LAYOUT } from './layouts/index.ts';
 import {
@@ -16,14 +16,16 @@ import {
   PREFIXES,
   TRIAL_CHAIN,
 } from './names.ts';
-import { keyOfRule, printRule } from './print.ts';
-import { jumpOf, type Table, TABLE_NAMES } from './rule.ts';
-import type { ReadChain, Tables, TextRule } from './textRule.ts';
+import { keyOfRule } from './print.ts';
+import { jumpOf, type Table } from './rule.ts';
+import type { TableChains, Tables, TextRule } from './textRule.ts';
 
-export interface CleanupPlan {
-  readonly steps: readonly Step[];
-  readonly chains: readonly { readonly table: Table; readonly chain: string }[];
-  readonly rules: readonly { readonly table: Table; readonly rule: string }[];
+/** What is to be deleted of a table. */
+export interface TableCleanup {
+  readonly table: Table;
+  /** Rules of chains that stay, and of those that go. */
+  readonly removes: readonly Removal[];
+  readonly deleted: readonly string[];
   readonly kept: readonly KeptChain[];
 }
 
@@ -40,85 +42,42 @@ export interface KeptChain {
 export interface CleanupScope {
   /** route_localnet is on: the guard of 127.0.0.0/8 stays. */
   readonly routesLocalnet: boolean;
-  readonly chainsPerRestore?: number | undefined;
   /** Only what this mode wrote; chains that both modes use stay while the other mode's are here. */
   readonly mode?: 'iptables' | 'ipvs' | undefined;
 }
 
-const NOTHING: CleanupPlan = { steps: [], chains: [], rules: [], kept: [] };
-
-export function planCleanup(state: Tables, options: CleanupScope): CleanupPlan {
-  const names = namesOf(state);
-  const parts = TABLE_NAMES.map((table) => cleanTable(state, names, table, options));
-  return {
-    steps: parts.flatMap((part) => part.steps),
-    chains: parts.flatMap((part) => part.chains),
-    rules: parts.flatMap((part) => part.rules),
-    kept: parts.flatMap((part) => part.kept),
-  };
+export function planCleanup(state: Tables, scope: CleanupScope): readonly TableCleanup[] {
+  const names: ChainNames = namesOf(state);
+  return [...state].map(([table, chains]) => cleanTable(table, chains, names, scope));
 }
 
-export function namesOf(state: Tables): ChainNames {
+export function namesOf(state: Tables): Map<Table, ReadonlySet<string>> {
   return new Map([...state].map(([table, chains]) => [table, new Set(chains.keys())]));
 }
 
-function cleanTable(state: Tables, names: ChainNames, table: Table, options: CleanupScope): CleanupPlan {
-  const { routesLocalnet, chainsPerRestore: size = CHAINS_PER_RESTORE } = options;
-  const chains = state.get(table);
-  if (!chains) return NOTHING;
-  const firewall = options.mode === 'ipvs' ? NO_FIREWALL : cleanFirewall(state, names, table, routesLocalnet);
-  const isInScope = scopeOf(names, options.mode);
-  const ours = new Set(
-    [...chains.keys()]
-      .filter((chain) => isOurs(names, table, chain) && isInScope(table, chain))
-      .concat(firewall.chains),
-  );
-  const { jumps, called } = waysInto(chains, ours, table, options.mode);
-  const removes = [...jumps, ...firewall.rules];
-  const deleted = [...ours].filter((chain) => !called.has(chain));
+function cleanTable(table: Table, chains: TableChains, names: ChainNames, scope: CleanupScope): TableCleanup {
+  const { mode, routesLocalnet } = scope;
+  const isInScope = scopeOf(names, mode);
+  const own = [...chains.keys()].filter((chain) => isOurs(names, table, chain) && isInScope(table, chain));
+  const firewall =
+    table === 'filter' && !isKubeletHere(names) && mode !== 'ipvs' ? chains.get(CHAINS.firewall) : undefined;
+  const stays = (rule: TextRule): boolean =>
+    !isOurFirewallRule(rule) || (routesLocalnet && isLocalnetGuard(rule));
+  // KUBE-FIREWALL is kubelet's where there is one. The guard of 127.0.0.0/8 stays, with the way to it, while route_localnet is on.
+  const isFirewallKept = firewall?.rules.some(stays);
+  const ours = new Set(firewall && !isFirewallKept ? [...own, CHAINS.firewall] : own);
+  const { jumps, called } = waysInto(chains, ours, table, mode);
+  const ofFirewall = isFirewallKept ? (firewall?.rules.filter((rule) => !stays(rule)) ?? []) : [];
+  const isGuarded = routesLocalnet && firewall?.rules.some(isLocalnetGuard);
   return {
-    steps: stepsOf(table, { removes, emptied: [...called], deleted }, size),
-    chains: deleted.map((chain) => ({ table, chain })),
-    rules: removes.map(({ chain, rule }) => ({ table, rule: `${chain} ${printRule(rule)}` })),
+    table,
+    removes: [...jumps, ...ofFirewall.map((rule) => ({ chain: CHAINS.firewall, rule }))],
+    deleted: [...ours].filter((chain) => !called.has(chain)),
     kept: [
       ...[...called].map((chain): KeptChain => ({ table, chain, reason: 'called' })),
-      ...firewall.kept.map((chain): KeptChain => ({ table, chain, reason: 'routeLocalnet' })),
+      ...(isGuarded ? [{ table, chain: CHAINS.firewall, reason: 'routeLocalnet' } as const] : []),
     ],
   };
-}
-
-interface Deletions {
-  readonly removes: readonly Removal[];
-  readonly emptied: readonly string[];
-  readonly deleted: readonly string[];
-}
-
-/**
- * In one transaction where it is not too large: a proxy that runs beside `cleanup --force` repairs its jumps within
- * milliseconds, and chains that are jumped to cannot be deleted.
- */
-function stepsOf(table: Table, { removes, emptied, deleted }: Deletions, size: number): readonly Step[] {
-  if (removes.length + emptied.length + deleted.length === 0) return [];
-  if (emptied.length + deleted.length <= size) {
-    const writes = emptied.map((name) => ({ name, rules: [] }));
-    // A chain that is deleted is emptied first, so its rules are not there to be removed one by one.
-    const gone = new Set(deleted);
-    const elsewhere = removes.filter(({ chain }) => !gone.has(chain));
-    return [{ table, pieces: [piece(undefined, { removes: elsewhere, writes, deletes: deleted })] }];
-  }
-  const empty = (name: string): Piece => piece(undefined, { writes: [{ name, rules: [] }] });
-  const deletions = [...inChunks(table, deleted.map(deletion), size)];
-  return [
-    ...(removes.length > 0 ? [{ table, pieces: [piece(undefined, { removes })] }] : []),
-    ...inChunks(table, emptied.map(empty), size),
-    // Chains call each other, so all are emptied before the first is deleted.
-    ...(deletions.length > 1 ? inChunks(table, deleted.map(empty), size) : []),
-    ...deletions,
-  ];
-}
-
-function deletion(chain: string): Piece {
-  return piece(undefined, { deletes: [chain] });
 }
 
 /**
@@ -154,7 +113,7 @@ function isOurs(names: ChainNames, table: Table, chain: string): boolean {
  * rules jump to. Those rules are not ours to change, so the chain must stay.
  */
 function waysInto(
-  chains: ReadonlyMap<string, ReadChain>,
+  chains: TableChains,
   ours: ReadonlySet<string>,
   table: Table,
   mode: CleanupScope['mode'],
@@ -178,36 +137,6 @@ function waysInto(
     }
   }
   return { jumps, called };
-}
-
-interface FirewallCleanup {
-  readonly rules: readonly Removal[];
-  readonly chains: readonly string[];
-  readonly kept: readonly string[];
-}
-
-const NO_FIREWALL: FirewallCleanup = { rules: [], chains: [], kept: [] };
-
-/**
- * KUBE-FIREWALL is kubelet's where there is one. Otherwise our rules go, and the chain if nothing else is in it; but the
- * guard of 127.0.0.0/8 stays, with the way to it, while route_localnet is on.
- */
-function cleanFirewall(
-  state: Tables,
-  names: ChainNames,
-  table: Table,
-  routesLocalnet: boolean,
-): FirewallCleanup {
-  const chain = state.get(table)?.get(CHAINS.firewall);
-  if (table !== 'filter' || !chain || isKubeletHere(names)) return NO_FIREWALL;
-  const stays = (rule: TextRule): boolean =>
-    !isOurFirewallRule(rule) || (routesLocalnet && isLocalnetGuard(rule));
-  if (!chain.rules.some(stays)) return { rules: [], chains: [CHAINS.firewall], kept: [] };
-  return {
-    rules: chain.rules.filter((rule) => !stays(rule)).map((rule) => ({ chain: CHAINS.firewall, rule })),
-    chains: [],
-    kept: routesLocalnet && chain.rules.some(isLocalnetGuard) ? [CHAINS.firewall] : [],
-  };
 }
 
 function isOurFirewallRule({ target, options }: TextRule): boolean {
@@ -264,6 +193,8 @@ function fixedChains(table: Table, base: readonly string[]): ReadonlySet<string>
 export function garbageBatches(unneeded: ReadonlySet<string>): readonly (readonly Piece[])[] {
   const stale = [...unneeded];
   return ORDER.map((prefixes) =>
-    stale.filter((chain) => prefixes.some((prefix) => chain.startsWith(prefix))).map(deletion),
+    stale
+      .filter((chain) => prefixes.some((prefix) => chain.startsWith(prefix)))
+      .map((chain) => piece(undefined, { deletes: [chain] })),
   );
 }

@@ -1,9 +1,9 @@
 /** What a sync would change, as differences between the kernel and the plan: chain by chain, rule by rule. Changes nothing. */
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
-import type { ServicePortPlan } from '../../../plan/types.ts';
+import type { ServicePortPlans } from '../../../plan/types.ts';
 import type { KernelDifference } from '../../kernelRules.ts';
 import { namesOf, ownChains } from './cleanup.ts';
-import { addTo, isSameList } from './edit.ts';
+import { addTo } from './edit.ts';
 import { type CompileOptions, compileAll, isSameChain, type Layout, type OwnChain } from './fragment.ts';
 import { hash16 } from './names.ts';
 import { keyOfRule, printRule } from './print.ts';
@@ -11,12 +11,10 @@ import { type Rule, type Table, TABLES } from './rule.ts';
 import type { Tables } from './textRule.ts';
 import { ruleKey } from './words.ts';
 
-type ServicePorts = ReadonlyMap<ServicePortId, ServicePortPlan>;
-
 /** Digests of the chains that the plan compiles to, one service port at a time. */
 export function* plannedChains(
   layout: Layout,
-  servicePorts: ServicePorts,
+  servicePorts: ServicePortPlans,
   options: CompileOptions,
 ): Generator<void, ReadonlySet<string>> {
   const digests = new Set<string>();
@@ -34,7 +32,7 @@ export function digestChain(name: string, keys: readonly string[]): string {
 
 interface Planned {
   readonly layout: Layout;
-  readonly servicePorts: ServicePorts;
+  readonly servicePorts: ServicePortPlans;
   readonly options: CompileOptions;
 }
 
@@ -71,9 +69,13 @@ export function* compareWithPlan(
     const key = keyOfRule(rule);
     const rules = state.get(table)?.get(chain)?.rules ?? [];
     if (!rules.some((each) => each.key === key))
-      yield [difference('missing', [table, chain], `-A ${chain} ${printRule(rule)}`, undefined)];
+      yield [difference('missing', `chain ${table} ${chain}`, `-A ${chain} ${printRule(rule)}`)];
   }
-  for (const [table, chains] of extra) yield [...chains].map((name) => extraChain(state, table, name));
+  for (const [table, chains] of extra)
+    yield [...chains].map((name) => {
+      const text = chainText(name, state.get(table)?.get(name)?.rules ?? []);
+      return difference('extra', `chain ${table} ${name}`, text);
+    });
 }
 
 interface OwnedRule {
@@ -81,24 +83,10 @@ interface OwnedRule {
   readonly owner?: ServicePortId | undefined;
 }
 
-interface RuleChange {
-  readonly kind: 'missing' | 'extra';
-  readonly owner: ServicePortId | undefined;
+interface ComparedRule {
+  readonly key: string;
   readonly text: string;
-}
-
-function difference(
-  kind: KernelDifference['kind'],
-  place: readonly [table: string, chain: string],
-  text: string,
-  owner: ServicePortId | undefined,
-): KernelDifference {
-  return {
-    kind,
-    object: `chain ${place.join(' ')}`,
-    text,
-    ...(owner !== undefined && { servicePort: owner }),
-  };
+  readonly owner: ServicePortId | undefined;
 }
 
 /** `inAnyOrder`: what changed was written behind what stayed. */
@@ -111,69 +99,54 @@ function chainDifferences(
 ): readonly KernelDifference[] {
   const existing = state.get(table)?.get(name);
   if (existing?.isAsPlanned) return [];
-  const keys = rules.map(({ rule }) => keyOfRule(rule));
-  const found = existing?.rules.map(({ key }) => key) ?? [];
-  if (existing && isSameList(keys, found)) return [];
-  if (existing && inAnyOrder && isSameList([...keys].sort(), [...found].sort())) return [];
-  const texts = rules.map(({ rule }) => printRule(rule));
-  if (!existing) return [difference('missing', [table, name], chainText(name, texts), rules[0]?.owner)];
-  const changes: RuleChange[] = [
-    ...existing.rules.map(
-      (rule): RuleChange => ({
-        kind: 'extra',
-        owner: inAnyOrder ? undefined : rules[0]?.owner,
-        text: rule.text,
-      }),
-    ),
-    ...rules.map(({ owner }, at): RuleChange => ({ kind: 'missing', owner, text: texts[at] ?? '' })),
-  ];
-  return ruleDifferences(table, name, changes);
-}
-
-/** What is both there and planned is no difference; if nothing else is, the rules are in another order. */
-function ruleDifferences(
-  table: Table,
-  chain: string,
-  changes: readonly RuleChange[],
-): readonly KernelDifference[] {
-  const keys = changes.map(({ text }) => ruleKey(text));
-  const count = (kind: RuleChange['kind']): Map<string, number> => {
-    const counts = new Map<string, number>();
-    for (const [index, change] of changes.entries()) {
-      const key = keys[index] ?? '';
-      if (change.kind === kind) counts.set(key, (counts.get(key) ?? 0) + 1);
-    }
-    return counts;
-  };
-  const others = { missing: count('extra'), extra: count('missing') };
-  const left = changes.filter(({ kind }, index) => {
-    const key = keys[index] ?? '';
-    const balance = others[kind].get(key) ?? 0;
-    others[kind].set(key, balance - 1);
-    return balance <= 0;
+  const object = `chain ${table} ${name}`;
+  const servicePort = rules[0]?.owner;
+  const planned = rules.map(({ rule, owner }): ComparedRule => {
+    const text = printRule(rule);
+    return { key: ruleKey(text), text, owner };
   });
-  if (left.length > 0)
-    return left.map(({ kind, owner, text }) =>
-      difference(kind, [table, chain], `-A ${chain} ${text}`.trimEnd(), owner),
-    );
-  const owner = changes.find((change) => change.owner !== undefined)?.owner;
-  return [difference('different', [table, chain], `the rules of ${chain} are in another order`, owner)];
+  if (!existing) return [difference('missing', object, chainText(name, planned), servicePort)];
+  const owner = inAnyOrder ? undefined : servicePort;
+  const found = existing.rules.map(({ key, text }): ComparedRule => ({ key, text, owner }));
+  const changes = [
+    ...without(found, planned).map((each) => ruleDifference('extra', object, name, each)),
+    ...without(planned, found).map((each) => ruleDifference('missing', object, name, each)),
+  ];
+  if (changes.length > 0 || inAnyOrder || found.every(({ key }, at) => key === planned[at]?.key))
+    return changes;
+  return [difference('different', object, `the rules of ${name} are in another order`, servicePort)];
 }
 
-function extraChain(state: Tables, table: Table, name: string): KernelDifference {
-  const rules = state.get(table)?.get(name)?.rules ?? [];
-  return difference(
-    'extra',
-    [table, name],
-    chainText(
-      name,
-      rules.map(({ text }) => text),
-    ),
-    undefined,
-  );
+/** Those that the others lack, equal ones counted. */
+function without(rules: readonly ComparedRule[], others: readonly ComparedRule[]): readonly ComparedRule[] {
+  const counts = new Map<string, number>();
+  for (const { key } of others) counts.set(key, (counts.get(key) ?? 0) + 1);
+  return rules.filter(({ key }) => {
+    const left = (counts.get(key) ?? 0) - 1;
+    counts.set(key, left);
+    return left < 0;
+  });
+}
+
+function ruleDifference(
+  kind: 'missing' | 'extra',
+  object: string,
+  chain: string,
+  { text, owner }: ComparedRule,
+): KernelDifference {
+  return difference(kind, object, `-A ${chain} ${text}`.trimEnd(), owner);
+}
+
+function difference(
+  kind: KernelDifference['kind'],
+  object: string,
+  text: string,
+  servicePort?: ServicePortId,
+): KernelDifference {
+  return { kind, object, text, ...(servicePort !== undefined && { servicePort }) };
 }
 
 /** The lines that would make the chain. */
-function chainText(name: string, rules: readonly string[]): string {
-  return [`-N ${name}`, ...rules.map((rule) => `-A ${name} ${rule}`.trimEnd())].join('\n');
+function chainText(name: string, rules: readonly { readonly text: string }[]): string {
+  return [`-N ${name}`, ...rules.map(({ text }) => `-A ${name} ${text}`.trimEnd())].join('\n');
 }

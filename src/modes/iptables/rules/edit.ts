@@ -149,13 +149,14 @@ interface FragmentChange {
 /** Changes one by one; of each only what has to be sent is kept. */
 export class Difference {
   readonly #pieces = new Map<Table, Piece[]>(TABLES.map((table) => [table, []]));
-  readonly #written = new Set<string>();
+  readonly #touched = new Set<string>();
 
   add(change: FragmentChange): void {
     for (const [table, pieces] of this.#pieces) {
       const piece = diffFragments(table, change);
       if (!isEmptyPiece(piece)) pieces.push(piece);
-      for (const { name } of piece.writes) this.#written.add(name);
+      for (const { name } of piece.writes) this.#touched.add(`${table} ${name}`);
+      for (const { chain } of [...piece.removes, ...piece.adds]) this.#touched.add(`${table} ${chain}`);
     }
   }
 
@@ -165,9 +166,9 @@ export class Difference {
     return pieces.reduce((sum, { removes }) => sum + removes.length, 0) > MAX_REMOVALS;
   }
 
-  /** This chain of a service. */
-  writes(chain: string): boolean {
-    return this.#written.has(chain);
+  /** It writes this chain, or rules of it. */
+  has(table: Table, chain: string): boolean {
+    return this.#touched.has(`${table} ${chain}`);
   }
 
   steps(chainsPerRestore: number): readonly Step[] {
@@ -230,10 +231,6 @@ export function addTo<T>(lists: Map<string, T[]>, key: string, value: T): void {
   const list = lists.get(key);
   if (list) list.push(value);
   else lists.set(key, [value]);
-}
-
-export function isSameList(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((line, index) => line === b[index]);
 }
 
 function areSameRules(a: readonly Rule[] | undefined, b: readonly Rule[]): boolean {

@@ -28,66 +28,50 @@ export async function ensureForeignRules(
   const { layout, options, names, scope } = wanted;
   const firewall = layout.base(options).foreign;
   const stale = isKubeletHere(names) ? [] : everyFirewallRule(options);
-  const changed: SharedRule[] = [];
+  const staleJumps = EVERY_JUMP.filter(
+    (each) => isOurs(each) && names.get(each.table)?.has(jumpOf(each.rule) ?? ''),
+  );
   const isInScope = ({ table, chain }: SharedRule): boolean => scope?.has(table, chain) ?? true;
-  for (const each of chainsOf([...firewall, ...stale].filter(isInScope))) {
-    if (!names.get(each.table)?.has(each.chain) && !firewall.some((rule) => isSameChain(rule, each)))
-      continue;
-    changed.push(...(await ensureAppended(client, each, firewall, stale)));
-  }
-  for (const each of chainsOf(EVERY_JUMP.filter(isInScope)))
-    changed.push(...(await ensureJumps(client, each, layout.jumps, names)));
+  const changed: SharedRule[] = [];
+  for (const each of chainsOf([...firewall, ...stale].filter(isInScope)))
+    if (names.get(each.table)?.has(each.chain) || firewall.some((rule) => isSameChain(rule, each)))
+      changed.push(...(await ensureRules(client, each, 'append', firewall, stale)));
+  for (const each of chainsOf([...layout.jumps, ...staleJumps].filter(isInScope)))
+    changed.push(...(await ensureRules(client, each, 'prepend', layout.jumps, staleJumps)));
   return changed;
-}
-
-async function ensureAppended(
-  client: TableClient,
-  chain: SharedRule,
-  wanted: readonly SharedRule[],
-  stale: readonly SharedRule[],
-): Promise<readonly SharedRule[]> {
-  const rules = (await client.readChain(chain.table, chain.chain)) ?? [];
-  const isHere = (each: SharedRule): boolean => isSameChain(each, chain);
-  const missing = wanted.filter((each) => isHere(each) && !hasRule(rules, each));
-  const left = stale.filter((each) => isHere(each) && !isAmong(wanted, each) && hasRule(rules, each));
-  for (const each of missing) await client.ensureRule('append', each.table, each.chain, ruleArgs(each.rule));
-  for (const each of left) await client.deleteRule(each.table, each.chain, ruleArgs(each.rule));
-  return [...missing, ...left];
 }
 
 /**
- * Each is inserted at the head, so that the last one ends up first. Where one was missing, those that belong before it are
+ * Jumps are inserted at the head, so that the last one ends up first. Where one was missing, those that belong before it are
  * moved there, because their order counts: a packet that is to be dropped must not be accepted first.
  */
-async function ensureJumps(
+async function ensureRules(
   client: TableClient,
   { table, chain }: SharedRule,
-  jumps: readonly SharedRule[],
-  names: ChainNames,
+  position: 'append' | 'prepend',
+  all: readonly SharedRule[],
+  stale: readonly SharedRule[],
 ): Promise<readonly SharedRule[]> {
   const isHere = (each: SharedRule): boolean => isSameChain(each, { table, chain });
-  const wanted = jumps.filter(isHere);
-  const left = EVERY_JUMP.filter((each) => isHere(each) && !isAmong(wanted, each) && isOurs(each)).filter(
-    ({ rule }) => names.get(table)?.has(jumpOf(rule) ?? ''),
-  );
-  if (wanted.length + left.length === 0) return [];
+  const wanted = all.filter(isHere);
   const rules = (await client.readChain(table, chain)) ?? [];
   const isOpaque = rules.some((each) => each.isOpaque);
-  const stale = isOpaque ? [] : once(left.filter((each) => hasRule(rules, each)));
-  for (const { rule } of stale) await client.deleteRule(table, chain, ruleArgs(rule));
-  const changed = [...stale];
+  const changed: SharedRule[] = [];
   let isMoved = false;
-  for (const jump of wanted) {
-    if (!hasRule(rules, jump)) {
-      await client.ensureRule('prepend', table, chain, ruleArgs(jump.rule));
-      changed.push(jump);
-      isMoved = true;
+  for (const each of wanted) {
+    if (!hasRule(rules, each)) {
+      await client.ensureRule(position, table, chain, ruleArgs(each.rule));
+      changed.push(each);
+      isMoved = position === 'prepend';
     } else if (isMoved && !isOpaque) {
-      const moved = piece(undefined, { removes: [jump], adds: [{ ...jump, place: 'head' }] });
+      const moved = piece(undefined, { removes: [each], adds: [{ ...each, place: 'head' }] });
       await client.commit({ table, pieces: [moved] });
     }
   }
-  return changed;
+  if (isOpaque) return changed;
+  const left = once(stale.filter((each) => isHere(each) && !isAmong(wanted, each) && hasRule(rules, each)));
+  for (const { rule } of left) await client.deleteRule(table, chain, ruleArgs(rule));
+  return [...changed, ...left];
 }
 
 /** kubelet writes the same jumps from INPUT and OUTPUT to KUBE-FIREWALL. */

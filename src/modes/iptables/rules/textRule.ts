@@ -20,6 +20,7 @@ import {
 } from '../../matches.ts';
 import type { PacketState, RuleResult, Steps, WalkContext, WalkRule } from '../../kernelRules.ts';
 import { CHAINS, FIREWALL_COMMENTS, IPVS_CHAINS, isServiceChain } from './names.ts';
+import type { Table } from './rule.ts';
 import { effectOf, isChain, isPassing } from './textTarget.ts';
 import {
   keyOf,
@@ -164,8 +165,9 @@ export interface ReadChain {
   readonly isAsPlanned?: boolean;
 }
 
-/** A kernel's rules of one family: table → chain → rules, in the order of the text. */
-export type Tables<Chain extends ReadChain = ReadChain> = ReadonlyMap<string, ReadonlyMap<string, Chain>>;
+export type TableChains = ReadonlyMap<string, ReadChain>;
+/** A kernel's rules of one family. */
+export type Tables = ReadonlyMap<Table, TableChains>;
 
 const BUILT_IN: ReadonlySet<string> = new Set(['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING']);
 const FIXED: ReadonlySet<string> = new Set([...Object.values(CHAINS), ...Object.values(IPVS_CHAINS)]);
