@@ -93,7 +93,6 @@ export class NftSync implements KernelWriter, Dataplane {
     } catch (error) {
       if (this.#isOutdated && !wasOutdated)
         this.#options.request?.('the outcome of a transaction is not known');
-      await this.#options.backstop?.release(plan, ids);
       throw await this.#named(error);
     }
     await this.#evict(plan, report);
@@ -353,11 +352,6 @@ export class NftSync implements KernelWriter, Dataplane {
   get facts(): NftFacts {
     const { masqueradeBit, counters, nodeIps } = this.#options;
     return { masqueradeBit, counters, nodeIps: nodeIps(), serviceCidrs: this.#serviceCidrs };
-  }
-
-  /** The table as it was last written. */
-  get ruleset(): Ruleset {
-    return this.#table?.ruleset ?? { sets: [], chains: [] };
   }
 
   /** The table in force, once nothing of the one before is left; unset before the first sync. */

@@ -48,7 +48,6 @@ export type NftOperation =
   | ({ readonly kind: 'flushChain' } & ChainPlace)
   /** At the end of its chain. */
   | ({ readonly kind: 'addRule'; readonly expressions: readonly Expression[] } & ChainPlace)
-  | ({ readonly kind: 'deleteRule'; readonly handle: bigint } & ChainPlace)
   /** One that is there already stays. */
   | ({ readonly kind: 'addSet'; readonly set: SetSpec } & TablePlace)
   /** Refused with EBUSY while a rule looks into it. */
@@ -128,7 +127,6 @@ export function requestsOf(operation: NftOperation, index: number): readonly Net
       return [nftRequest('delete chain', 0, family, CHAIN_ATTRIBUTES, { table, name: operation.chain })];
     case 'addRule':
       return [nftRequest('new rule', NLM_F_CREATE | NLM_F_APPEND, family, RULE_ATTRIBUTES, operation)];
-    case 'deleteRule':
     case 'flushChain':
       return [nftRequest('delete rule', 0, family, RULE_ATTRIBUTES, operation)];
     case 'addSet': {

@@ -65,12 +65,6 @@ it.each<[line: string, operation: NftOperation, bytes: string]>([
      10000280 0c000280 08000100 00000000`,
   ],
   [
-    'nft delete rule ip t a handle 8',
-    { kind: 'deleteRule', ...PLACE, chain: 'a', handle: 8n },
-    `30000000 080a0000 01000000 00000000 02000000
-     06000100 74000000 06000200 61000000 0c000300 00000000 00000008`,
-  ],
-  [
     'nft add set ip t s { type ipv4_addr . inet_service; flags interval; }',
     { kind: 'addSet', ...PLACE, set: RANGES },
     // FLAGS interval, concatenation; KEY_TYPE 7 << 6 | 13, KEY_LEN 8, ID 1; DESC { CONCAT { FIELD { LEN 4 }, FIELD { LEN 2 } } };

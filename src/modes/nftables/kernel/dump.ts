@@ -49,9 +49,7 @@ function writeTable({ family, table, isDormant, chains, sets }: MemoryTable): un
     message: message(TABLE_ATTRIBUTES, { name: table, flags: isDormant ? NFT_TABLE_F_DORMANT : 0 }),
     chains: chains.map(({ name, base }) => message(CHAIN_ATTRIBUTES, { table, name, ...base })),
     rules: chains.flatMap(({ name: chain, rules }) =>
-      rules.map(({ expressions, comment }) =>
-        message(RULE_ATTRIBUTES, { table, chain, expressions, comment }),
-      ),
+      rules.map(({ expressions }) => message(RULE_ATTRIBUTES, { table, chain, expressions })),
     ),
     sets: sets.map((set) => message(SET_ATTRIBUTES, { table, ...set })),
     elements: sets.flatMap(({ name: set, elements }) => {

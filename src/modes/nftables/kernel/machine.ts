@@ -331,37 +331,35 @@ const HOLDS: Readonly<Record<ExpressionOf<'compare'>['comparison'], (order: numb
   '>=': (order) => order >= 0,
 };
 
-/** The registers of a rule, as far as it is known what is in them. */
+/** The registers of a rule, word by word, as far as it is known what is in them. */
 class Registers {
-  readonly #bytes: Uint8Array;
-  /** A bit for each word. */
-  #known: number;
+  readonly #words: (Uint8Array | undefined)[];
 
   constructor(before?: Registers) {
-    this.#bytes = before ? before.#bytes.slice() : new Uint8Array(WORDS * WORD_BYTES);
-    this.#known = before ? before.#known : 0;
+    this.#words = before ? [...before.#words] : [];
   }
 
   /** What is shorter than its words is followed by zeros. `undefined`: something unknown, of at most so many bytes. */
   put(register: number, value: Uint8Array | undefined, unknownBytes = WORD_BYTES): void {
     const first = wordOf(register);
     if (first === undefined) return;
-    const words = Math.min(wordsOf(value?.length ?? unknownBytes), WORDS - first);
-    const at = first * WORD_BYTES;
-    this.#bytes.fill(0, at, at + words * WORD_BYTES);
-    if (value) this.#bytes.set(value.subarray(0, words * WORD_BYTES), at);
-    const bits = ((1 << words) - 1) << first;
-    this.#known = value ? this.#known | bits : this.#known & ~bits;
+    for (let index = 0; index < wordsOf(value?.length ?? unknownBytes); index++) {
+      const word = value && new Uint8Array(WORD_BYTES);
+      if (value) word?.set(value.subarray(index * WORD_BYTES, (index + 1) * WORD_BYTES));
+      this.#words[first + index] = word;
+    }
   }
 
   /** `undefined`: a part of it is not known. */
   get(register: number, length: number): Uint8Array | undefined {
     const first = wordOf(register);
-    if (first === undefined) return undefined;
-    const words = wordsOf(length);
-    if (first + words > WORDS) return undefined;
-    const bits = ((1 << words) - 1) << first;
-    if ((this.#known & bits) !== bits) return undefined;
-    return this.#bytes.slice(first * WORD_BYTES, first * WORD_BYTES + length);
+    if (first === undefined || first + wordsOf(length) > WORDS) return undefined;
+    const result = new Uint8Array(wordsOf(length) * WORD_BYTES);
+    for (let index = 0; index < wordsOf(length); index++) {
+      const word = this.#words[first + index];
+      if (!word) return undefined;
+      result.set(word, index * WORD_BYTES);
+    }
+    return result.subarray(0, length);
   }
 }

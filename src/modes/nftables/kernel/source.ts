@@ -41,7 +41,6 @@ export interface ListedChain extends ChainPlace {
 
 export interface ListedRule {
   readonly expressions: readonly Expression[];
-  readonly comment?: string | undefined;
 }
 
 export interface ListedSet extends SetProperties {

@@ -6,27 +6,20 @@
  * Its rules come after ours and see the first packets that ours did nothing with. While ours are there, that is none for a
  * service. While another program has removed them, the first packet of a new connection to a service is dropped, and the
  * client sends it again a second later.
- *
- * All works without it: what fails here is tried again later.
  */
 import { messageOf } from '../../../errors.ts';
 import type { ServicePortId } from '../../../model/serviceTracker.ts';
-import type { Plan, ServicePortPlan, ServicePortPlans } from '../../../plan/types.ts';
+import type { ServicePortPlan, ServicePortPlans } from '../../../plan/types.ts';
 import { RetryDelay } from '../../../proxy/report.ts';
-import type { TimeSlice } from '../../../time/timeSlice.ts';
 import { hairpinsOf } from './compile.ts';
-import { idOf } from './diff.ts';
 import { BACKSTOP_TABLE, NFT_CHAINS, ownerComment } from './names.ts';
 import * as services from './ruleset.ts';
 import type { TableOptions } from './ruleset.ts';
 import { inSet, nftRule, toChain } from './table.ts';
-import type { Element, NftClient, Ruleset, TableSet } from './table.ts';
-import { type Layout, WrittenTable } from './written.ts';
+import type { Element, Ruleset, Statement, TableSet } from './table.ts';
+import { type Layout, WrittenTable, type WrittenTableOptions } from './written.ts';
 
-interface BackstopOptions {
-  readonly client: NftClient;
-  readonly now: () => number;
-  readonly timeSlice?: TimeSlice;
+interface BackstopOptions extends Pick<WrittenTableOptions, 'client' | 'now' | 'timeSlice'> {
   /** Called for each new reason why it is not there. */
   readonly onFailure?: (reason: string) => void;
 }
@@ -55,10 +48,9 @@ export class Backstop {
   ): Promise<void> {
     if (!this.#retry.isDue(this.#given.now())) return;
     try {
-      const table = (this.#table ??= await this.#create(options));
-      const ids = changed ?? [...new Set([...table.ports.keys(), ...ports.keys()])];
-      const failed = await table.change(ids, ports, options);
-      for (const error of failed.values()) throw error;
+      const ids = changed ?? [...new Set([...(this.#table?.ports.keys() ?? []), ...ports.keys()])];
+      const refused = await (this.#table?.change(ids, ports, options) ?? this.#create(ports, options));
+      for (const error of refused.values()) throw error;
       this.#retry.succeeded();
       this.#reason = undefined;
     } catch (error) {
@@ -66,31 +58,15 @@ export class Backstop {
     }
   }
 
-  /** After a sync of our own table that failed: what it was to serve no more is not held back any more either. */
-  async release({ servicePorts }: Plan, changed: readonly ServicePortId[]): Promise<void> {
-    const table = this.#table;
-    if (!table) return;
-    const held = (port: ServicePortPlan | undefined): readonly string[] =>
-      port ? heldFrontends(port).map(idOf) : [];
-    const gone = changed.filter((id) => {
-      const left = new Set(held(servicePorts.get(id)));
-      return held(table.ports.get(id)).some((each) => !left.has(each));
-    });
-    try {
-      await table.change(gone, new Map());
-    } catch (error) {
-      await this.#fail(error);
-    }
-  }
-
-  async #create(options: TableOptions): Promise<WrittenTable> {
-    const { client } = this.#given;
+  async #create(ports: ServicePortPlans, options: TableOptions): ReturnType<WrittenTable['writeAll']> {
     const table = new WrittenTable({ ...this.#given, name: BACKSTOP_TABLE, layout: LAYOUT }, options);
-    await client.commit([{ kind: 'deleteTable' }]); // ENOENT, mostly
+    await this.#given.client.commit([{ kind: 'deleteTable' }]); // ENOENT, mostly
     await table.commit([{ kind: 'addTable', isOwned: true }]);
-    await table.writeAll(new Map(), new Map());
+    const refused = await table.writeAll(ports, new Map());
     await table.commit(table.hooks);
-    return table;
+    table.isInForce = true;
+    this.#table = table;
+    return refused;
   }
 
   /** One that holds back what it should not would be worse than none. */
@@ -122,12 +98,11 @@ const LAYOUT: Layout = {
   parts: () => [],
   fixed: (options) => services.fixedElements({ ...options, serviceCidrs: [] }),
   ruleset: (_, options): Ruleset => {
+    const drop: Statement = { kind: 'drop' };
     const toHeld = [nftRule(toChain(HOLD_BACK))];
     const held = [
-      nftRule(inSet(services.FRONTEND.address, FRONTENDS.name), { kind: 'drop' }),
-      nftRule(inSet(services.FRONTEND.nodePort, PORTS.name), ...services.toNodePorts(options), {
-        kind: 'drop',
-      }),
+      nftRule(inSet(services.FRONTEND.address, FRONTENDS.name), drop),
+      nftRule(inSet(services.FRONTEND.nodePort, PORTS.name), ...services.toNodePorts(options), drop),
     ];
     return {
       sets: [FRONTENDS, PORTS, services.HAIRPIN_SET, ...services.nodePortSets(options.view)],

@@ -48,7 +48,7 @@ const SERVICES: Layout = {
   fixed: fixedElements,
 };
 
-interface WrittenTableOptions {
+export interface WrittenTableOptions {
   readonly name: string;
   readonly layout?: Layout;
   readonly client: NftClient;
