@@ -94,6 +94,10 @@ export class DumpFields {
     return this.texts(key).map((text) => parsed(text, parseIp(text)));
   }
 
+  cidr(key: string): Cidr {
+    return parsed(this.text(key), parseCidr(this.text(key)));
+  }
+
   cidrs(key: string): readonly Cidr[] {
     return this.texts(key).map((text) => parsed(text, parseCidr(text)));
   }

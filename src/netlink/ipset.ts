@@ -23,7 +23,6 @@ const COMMANDS = {
   list: 7,
   add: 9,
   delete: 10,
-  test: 11,
   type: 13,
 } as const;
 type Command = keyof typeof COMMANDS;
@@ -184,11 +183,6 @@ export function addEntry(name: string, entry: IpsetEntry): Change {
 
 export function deleteEntry(name: string, entry: IpsetEntry): Change {
   return entryChange('delete', name, entry, ABSENT_ENTRY);
-}
-
-/** Changes nothing. `done`: the set has the entry, or a network that has the entry's host; `absent`: not, or no such set. */
-export function testEntry(name: string, entry: IpsetEntry): Change {
-  return entryChange('test', name, entry, ABSENT_ENTRY);
 }
 
 const { ENOENT } = constants.errno;

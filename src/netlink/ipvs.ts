@@ -148,11 +148,6 @@ export function getServices(ipvs: number): NetlinkRequest {
   return genericRequest(ipvs, COMMANDS.getService);
 }
 
-/** Refused with ESRCH: there is none. */
-export function getService(ipvs: number, key: IpvsServiceKey): NetlinkRequest {
-  return genericRequest(ipvs, COMMANDS.getService, (writer) => writeKey(writer, key));
-}
-
 /** A dump. Empty where the service does not exist. */
 export function getDestinations(ipvs: number, service: IpvsServiceKey): NetlinkRequest {
   return genericRequest(ipvs, COMMANDS.getDestination, (writer) => writeKey(writer, service));

@@ -4,7 +4,7 @@ import type { Family, Ip } from '../../src/model/ip.ts';
 import { TablesReader } from '../../src/modes/iptables/tablesReader.ts';
 import { IpvsReader } from '../../src/modes/ipvs/inspect.ts';
 import { ipvsLayout } from '../../src/modes/ipvs/rules/rules.ts';
-import { type IpvsLookups, lookupsIn, type WalkedServer, walkIpvs } from '../../src/modes/ipvs/rules/walk.ts';
+import { walkIpvs } from '../../src/modes/ipvs/rules/walk.ts';
 import type { WalkOutcome, WalkResult } from '../../src/modes/kernelRules.ts';
 import { runSteps } from '../../src/modes/walkRunner.ts';
 import type { Plan } from '../../src/plan/types.ts';
@@ -55,41 +55,15 @@ export class IpvsSide extends MemorySide {
         generation: () => 1,
         bridges: () => new Set(['cni0']),
       }),
-      lookups: {
-        hasEntry: (...entry) => this.#lookups.hasEntry(...entry),
-        server: (key) => this.#lookups.server(key),
-        isBound: (ip) => this.#lookups.isBound(ip),
-      },
       client: kernel,
       settings: { ...IPVS_SETTINGS, randomFully: true },
       nodeIps: () => withoutLoopback(node1Addresses(family)),
     });
   }
 
-  get #lookups(): IpvsLookups {
-    const { sets, servers, device } = this.#kernel;
-    return lookupsIn({
-      sets,
-      servers: new Map(
-        [...servers].map(([key, { attributes, destinations }]): [string, WalkedServer] => [
-          key,
-          {
-            ...attributes,
-            destinations: [...destinations.values()].map(({ destination, weight }) => ({
-              ...destination,
-              weight,
-            })),
-          },
-        ]),
-      ),
-      bound: device?.addresses ?? new Set(),
-    });
-  }
-
   async packets(rows: readonly Subject[], { plan }: { readonly plan: Plan }): Promise<readonly string[]> {
-    const lookups = this.#lookups;
     const seen: string[] = [];
-    for (const row of rows) seen.push(await walkedIpvs(lookups, this.#rules.iptables.tables, plan, row));
+    for (const row of rows) seen.push(await walkedIpvs(this.#kernel, this.#rules.iptables.tables, plan, row));
     return seen;
   }
 
@@ -150,7 +124,7 @@ export class IpvsSide extends MemorySide {
 
 /** In the words of a row. What cannot be said in them is wrong. */
 async function walkedIpvs(
-  lookups: IpvsLookups,
+  kernel: FakeIpvsKernel,
   tables: MemoryTables,
   { view }: Plan,
   row: Subject,
@@ -158,11 +132,12 @@ async function walkedIpvs(
   const host = { ...NODE1, nodeIp: view.nodeIp };
   const walk = (remembers: (entry: string) => boolean): Promise<WalkResult> => {
     const place = { viaBridge: row.packet.inInterface === 'cni0', remembers };
-    return runSteps(walkIpvs(lookups, walkedTables(tables), place, row.packet, host));
+    return runSteps(walkIpvs(kernel, walkedTables(tables), place, row.packet, host));
   };
   const first = await walk(() => false);
   const isDelivered =
-    first.outcomes.some(({ kind }) => kind === 'pass') && lookups.isBound(row.packet.destination);
+    first.outcomes.some(({ kind }) => kind === 'pass') &&
+    kernel.device?.addresses.has(row.packet.destination) === true;
   if (isDelivered) return printRow(row, 'delivered to the node itself');
   for (const outcome of first.outcomes.filter(({ learned }) => learned.length > 0))
     if (!(await isKept(outcome))) return printRow(row, 'forgets its client');

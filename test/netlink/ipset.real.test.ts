@@ -129,24 +129,4 @@ describe('in a namespace', () => {
     expect(answers).toEqual(expected.split(' '));
     expect(await output(namespace, 'ipset', 'list', 'S')).toContain('Members:\n10.0.0.2\n');
   });
-
-  it('says whether a set has an entry or a network around it', async () => {
-    const answers = await inside(
-      namespace,
-      'has',
-      `${IMPORTS}
-       const key = { ip: '10.0.0.1', protocol: 'TCP', port: 80 };
-       const net = (text) => ({ type: 'hash:ip,port,net', ...key, net: text });
-       applyChanges(socket, [create('N', hash('hash:ip,port,net')), create('P', ports),
-         ipset.addEntry('N', net('192.0.2.0/24')), ipset.addEntry('P', { type: 'bitmap:port', port: 30080 })]);
-       print(applyChanges(socket, [
-         ipset.testEntry('N', net('192.0.2.7/32')), ipset.testEntry('N', net('192.0.3.7/32')),
-         ipset.testEntry('N', { ...net('192.0.2.7/32'), port: 81 }),
-         ipset.testEntry('P', { type: 'bitmap:port', port: 30080 }),
-         ipset.testEntry('P', { type: 'bitmap:port', port: 30081 }),
-         ipset.testEntry('NONE', { type: 'hash:ip', ip: '10.0.0.1' }),
-       ]).map(brief));`,
-    );
-    expect(answers).toEqual(['done', 'absent', 'absent', 'done', 'absent', 'absent']);
-  });
 });

@@ -9,13 +9,11 @@ import {
   deleteEntry,
   listRequest,
   swapSets,
-  testEntry,
   typeRequest,
 } from '../../src/netlink/ipset.ts';
 import {
   deleteDestination,
   deleteService,
-  getService,
   newDestination,
   newService,
   setTimeouts,
@@ -78,11 +76,6 @@ it.each<[command: string, request: NetlinkRequest, bytes: string]>([
      05000400 03000000 05000500 00000000 14000780 06000440 00000000 06000540 ffff0000`,
   ],
   [
-    'ipset test A 10.0.0.1,tcp:80',
-    testEntry('A', { type: 'hash:ip,port', ...TCP }),
-    `44000000 0b060002 ${IPSET} ${A} 20000780 0c000180 08000140 0a000001 06000440 00500000 05000700 06000000`,
-  ],
-  [
     'ipset add A 10.0.0.1,tcp:80,192.0.2.0/24',
     addEntry('A', { type: 'hash:ip,port,net', ...TCP, net: '192.0.2.0/24' as Cidr }), // …, IP2 { IPV4 }, CIDR2 24 }
     `58000000 09060002 ${IPSET} ${A} 34000780 0c000180 08000140 0a000001
@@ -121,7 +114,6 @@ it.each<[command: string, request: NetlinkRequest, bytes: string]>([
      14000300 fd000000 00000000 00000000 00000001 06000400 00500000 07000600 6d680000
      0c000700 10000000 ffffffff 08000800 00000000 08000900 80000000`,
   ],
-  ['ipvsadm -L -t 10.0.0.1:80', getService(IPVS, TCP), `${ipvs('44000000', '04010000')} 30000180 ${KEY}`],
   ['ipvsadm -D -t 10.0.0.1:80', deleteService(IPVS, TCP), `${ipvs('44000000', '03010000')} 30000180 ${KEY}`],
   [
     'ipvsadm -a -t 10.0.0.1:80 -r 10.1.0.1:8080 -m -w 1',

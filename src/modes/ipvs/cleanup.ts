@@ -6,18 +6,15 @@ import { isJunctionError } from '../../errors.ts';
 import type { Log } from '../../log/log.ts';
 import { FAMILIES, type Family, type Ip } from '../../model/ip.ts';
 import { NLM_F_DUMP } from '../../netlink/codec.ts';
-import type { ChangeOutcome } from '../../netlink/request.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
-import { destroySet, listRequest } from '../../netlink/ipset.ts';
-import { deleteService } from '../../netlink/ipvs.ts';
-import { deleteLink } from '../../netlink/rtnetlink.ts';
+import { listRequest } from '../../netlink/ipset.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { wait } from '../../time/wait.ts';
 import { withSockets } from '../../netlink/sockets.ts';
-import { channelsOf, findIpvs, type IpvsChannels, NetlinkIpvsClient } from './client.ts';
+import { channelsOf, type IpvsChannels, NetlinkIpvsClient } from './client.ts';
 import { findDevice, readAddresses } from './device.ts';
-import { DEVICE, type IpvsEdit, type ServerAttributes } from './rules/client.ts';
-import { serverKey } from './rules/compile.ts';
+import { type IpvsClient, type IpvsEdit, openConnections, type ServerAttributes } from './rules/client.ts';
+import { editName } from './rules/outcomes.ts';
 import { ourServers, readSets } from './rules/resync.ts';
 import { growingName, setName } from './rules/sets.ts';
 
@@ -41,9 +38,8 @@ export async function findStaleObjects(channels: IpvsChannels, family: Family): 
   });
   const device = await client.readDevice();
   const bound = device.state === 'present' ? device.addresses : [];
-  const hasIpvs = (await findIpvs(channels.generic)) !== undefined;
   const nodeIps = await nodeAddresses(channels.route, family);
-  const servers = ourServers(hasIpvs ? await client.readServers() : [], { family, sets, bound, nodeIps });
+  const servers = ourServers(await client.readServers(), { family, sets, bound, nodeIps });
   return { family, servers, bound, sets: [...sets.keys()] };
 }
 
@@ -52,19 +48,13 @@ export async function removeServers(
   channels: IpvsChannels,
   stale: readonly StaleIpvsObjects[],
 ): Promise<readonly string[]> {
-  const ipvs = await findIpvs(channels.generic);
   const servers = stale.flatMap((each) => each.servers);
-  const failures: string[] = [];
-  if (ipvs !== undefined && servers.length > 0) {
-    const outcomes = await channels.generic.apply(servers.map((server) => deleteService(ipvs, server)));
-    const names = servers.map((server) => `virtual server ${serverKey(server)}`);
-    failures.push(...refusals(outcomes, names));
-  }
   const device = await findDevice(channels.route);
   const isAll = FAMILIES.every((family) => stale.some((each) => each.family === family));
-  if (device?.kind === 'dummy' && isAll)
-    failures.push(...refusals(await channels.route.apply([deleteLink(DEVICE)]), [`device ${DEVICE}`]));
-  return failures;
+  return refusalsOf(new NetlinkIpvsClient('IPv4', channels), [
+    ...servers.map((server) => ({ kind: 'deleteServer', server }) as const),
+    ...(device?.kind === 'dummy' && isAll ? [{ kind: 'dropDevice' } as const] : []),
+  ]);
 }
 
 /** What a rule of another program still matches cannot be deleted; the failures name it. */
@@ -72,24 +62,24 @@ export async function removeSets(
   channels: IpvsChannels,
   stale: readonly StaleIpvsObjects[],
 ): Promise<readonly string[]> {
-  let names: readonly string[] = stale.flatMap(({ sets, family }) =>
-    sets.length > 0 ? [...sets, growingName(family)] : [],
-  );
-  for (let tries = 1; names.length > 0; tries++) {
-    const outcomes = await channels.netfilter.apply(names.map(destroySet));
-    const objects = names.map((name) => `set ${name}`);
-    if (tries === TRIES) return refusals(outcomes, objects);
-    names = names.filter((_, index) => outcomes[index]?.state === 'refused');
+  const client = new NetlinkIpvsClient('IPv4', channels);
+  const edits = stale
+    .flatMap(({ sets, family }) => (sets.length > 0 ? [...sets, growingName(family)] : []))
+    .map((set) => ({ kind: 'destroySet', set }) as const);
+  for (let tries = 1; ; tries++) {
+    const failures = await refusalsOf(client, edits);
+    if (tries === TRIES || failures.length === 0) return failures;
     // A program that lists a set holds a reference to it meanwhile.
-    if (names.length > 0) await wait(systemClock, PAUSE_MS);
+    await wait(systemClock, PAUSE_MS);
   }
-  return [];
 }
 
-function refusals(outcomes: readonly ChangeOutcome[], names: readonly string[]): readonly string[] {
-  return outcomes.flatMap((outcome, index) =>
-    outcome.state === 'refused' ? [`${names[index]}: ${outcome.name}`] : [],
-  );
+async function refusalsOf(client: NetlinkIpvsClient, edits: readonly IpvsEdit[]): Promise<readonly string[]> {
+  const outcomes = await client.apply(edits);
+  return edits.flatMap((edit, index) => {
+    const outcome = outcomes[index];
+    return outcome?.state === 'refused' ? [`${editName(edit)}: ${outcome.name}`] : [];
+  });
 }
 
 /** Addresses of this node, but for those of the device. */
@@ -159,7 +149,7 @@ export class StaleIpvs {
         if (await isThereAny(channels)) isDone = await this.#remove(channels);
       });
     } catch (error) {
-      this.#log.warn('Cannot remove what the ipvs mode left', { err: error, whatToDo: 'junction cleanup' });
+      this.#log.warn(FAILURE, { err: error, whatToDo: 'junction cleanup' });
     }
     return isDone;
   }
@@ -167,53 +157,51 @@ export class StaleIpvs {
   async #remove(channels: IpvsChannels): Promise<boolean> {
     const isOverdue = this.#limitMs > 0 && performance.now() - this.#since >= this.#limitMs;
     const failures: string[] = [];
-    const count = { virtualServers: 0, addresses: 0, kept: 0, connections: 0 };
-    const hasIpvs = (await findIpvs(channels.generic)) !== undefined;
-    for (const family of hasIpvs ? FAMILIES : []) {
+    let [virtualServers, addresses, kept, connections, sets] = [0, 0, 0, 0, 0];
+    for (const family of FAMILIES) {
       const client = new NetlinkIpvsClient(family, channels);
-      const { edits, kept, connections } = await retirement(channels, client, family, isOverdue);
-      count.kept += kept;
-      count.connections += connections;
-      for (const { kind } of edits)
-        if (kind === 'deleteServer') count.virtualServers++;
-        else if (kind === 'unbind') count.addresses++;
-      for (const [index, outcome] of (await client.apply(edits)).entries())
-        if (outcome.state === 'refused') failures.push(`${edits[index]?.kind ?? ''}: ${outcome.name}`);
+      const stale = await findStaleObjects(channels, family);
+      const retirement = await retire(client, stale, isOverdue);
+      failures.push(...(await refusalsOf(client, retirement.edits)));
+      virtualServers += stale.servers.length - retirement.kept;
+      addresses += retirement.edits.filter(({ kind }) => kind === 'unbind').length;
+      kept += retirement.kept;
+      connections += retirement.connections;
     }
-    const { kept, connections, ...removed } = count;
-    const sets = kept === 0 ? await removeRest(channels, failures) : 0;
-    if (kept === 0 || removed.virtualServers + removed.addresses > 0)
-      this.#log.info('Removed what the ipvs mode left', { ...removed, sets });
-    if (kept > 0 && kept !== this.#loggedServers)
-      this.#log.info('Kept virtual servers of the ipvs mode until their connections have ended', {
-        virtualServers: kept,
-        connections,
-        drainLimit: this.#limitMs === 0 ? 'none' : `${this.#limitMs / 1000}s`,
-      });
+    if (kept === 0) {
+      // By these a restarted process knows a virtual server for ours, so they go last.
+      const stale: StaleIpvsObjects[] = [];
+      for (const family of FAMILIES) stale.push(await findStaleObjects(channels, family));
+      failures.push(...(await removeServers(channels, stale)), ...(await removeSets(channels, stale)));
+      sets = stale.flatMap((each) => each.sets).length;
+    }
+    if (kept === 0 || virtualServers + addresses > 0)
+      this.#log.info('Removed what the ipvs mode left', { virtualServers, addresses, sets });
+    if (kept > 0 && kept !== this.#loggedServers) {
+      const drainLimit = this.#limitMs === 0 ? 'none' : `${this.#limitMs / 1000}s`;
+      const what = { virtualServers: kept, connections, drainLimit };
+      this.#log.info('Kept virtual servers of the ipvs mode until their connections have ended', what);
+    }
     this.#loggedServers = kept;
-    for (const what of failures) this.#log.warn('Cannot remove what the ipvs mode left', { what });
+    for (const what of failures) this.#log.warn(FAILURE, { what });
     return kept === 0;
   }
 }
+
+const FAILURE = 'Cannot remove what the ipvs mode left';
 
 /** Asked first, because the very question for virtual servers loads the module. */
 async function isThereAny({ route, netfilter }: IpvsChannels): Promise<boolean> {
   if (await findDevice(route)) return true;
   for (const family of FAMILIES) {
-    const request = { ...listRequest(setName('clusterIP', family)), flags: NLM_F_DUMP };
+    const request = { ...listRequest(setName('KUBE-CLUSTER-IP', family)), flags: NLM_F_DUMP };
     if ((await netfilter.request(request)).kind === 'answered') return true;
   }
   return false;
 }
 
 /** Deletes virtual servers without open connections; the others get weight 0, and keep their address. */
-async function retirement(
-  channels: IpvsChannels,
-  client: NetlinkIpvsClient,
-  family: Family,
-  isOverdue: boolean,
-) {
-  const { servers, bound } = await findStaleObjects(channels, family);
+async function retire(client: IpvsClient, { servers, bound }: StaleIpvsObjects, isOverdue: boolean) {
   const destinations = servers.length > 0 ? await client.readDestinations(servers) : [];
   const edits: IpvsEdit[] = [];
   const keptIps = new Set<string>();
@@ -221,8 +209,7 @@ async function retirement(
   for (const [index, server] of servers.entries()) {
     const states = destinations[index] ?? [];
     // Datagrams have no end that could be waited for; the next one goes by the new rules.
-    const isOver = isOverdue || server.protocol === 'UDP';
-    const open = isOver ? 0 : states.reduce((sum, state) => sum + state.connections, 0);
+    const open = isOverdue || server.protocol === 'UDP' ? 0 : openConnections(states);
     if (open === 0) {
       edits.push({ kind: 'deleteServer', server });
       continue;
@@ -235,12 +222,4 @@ async function retirement(
   }
   for (const ip of bound) if (!keptIps.has(ip)) edits.push({ kind: 'unbind', ip });
   return { edits, kept, connections };
-}
-
-/** The device and the sets; by these a restarted process knows a virtual server for ours, so they go last. Returns how many sets. */
-async function removeRest(channels: IpvsChannels, failures: string[]): Promise<number> {
-  const stale: StaleIpvsObjects[] = [];
-  for (const family of FAMILIES) stale.push(await findStaleObjects(channels, family));
-  failures.push(...(await removeServers(channels, stale)), ...(await removeSets(channels, stale)));
-  return stale.reduce((sum, { sets }) => sum + sets.length, 0);
 }

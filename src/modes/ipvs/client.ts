@@ -10,7 +10,6 @@ import {
   decodeSupport,
   deleteEntry,
   destroySet,
-  IPSET_TYPES,
   type IpsetSupport,
   type IpsetType,
   listRequest,
@@ -20,7 +19,9 @@ import {
 } from '../../netlink/ipset.ts';
 import {
   decodeDestination,
+  decodeDestinationCounters,
   decodeService,
+  decodeServiceCounters,
   deleteDestination,
   deleteService,
   getDestinations,
@@ -39,13 +40,13 @@ import { forEachSliced, TimeSlice } from '../../time/timeSlice.ts';
 import { findDevice, readDevice } from './device.ts';
 import {
   DEVICE,
-  type DestinationState,
   type EditOutcome,
   type IpvsClient,
   type IpvsEdit,
+  type KernelDestination,
   type KernelDevice,
   type KernelIpset,
-  type ServerAttributes,
+  type KernelServer,
 } from './rules/client.ts';
 import type { ServerKey } from './rules/compile.ts';
 import { entryKey, type SetEntry, type SetType } from './rules/sets.ts';
@@ -70,8 +71,10 @@ const EDITS_AT_ONCE = 1024;
 export class NetlinkIpvsClient implements IpvsClient {
   readonly #family: Family;
   readonly #channels: IpvsChannels;
-  #numbers: Numbers | undefined;
+  /* Numbers that differ from kernel to kernel, asked once. */
+  #ipvs: number | undefined;
   #deviceIndex: number | undefined;
+  readonly #revisions = new Map<SetType, number>();
 
   constructor(family: Family, channels: IpvsChannels) {
     this.#family = family;
@@ -92,16 +95,28 @@ export class NetlinkIpvsClient implements IpvsClient {
     return readDevice(this.#channels.route, this.#family);
   }
 
-  async readServers(): Promise<readonly ServerAttributes[]> {
-    const { ipvs } = await this.#known();
-    return readServers(this.#channels.generic, ipvs, this.#family);
+  /** A kernel without IPVS has none. */
+  async readServers(): Promise<readonly KernelServer[]> {
+    const { generic } = this.#channels;
+    this.#ipvs ??= await findIpvs(generic);
+    if (this.#ipvs === undefined) return [];
+    return generic.list(getServices(this.#ipvs), 'the virtual servers', (payload) => {
+      const server = decodeService(payload);
+      if (!server || familyOf(server.ip) !== this.#family) return undefined;
+      // Without the kernel's own note that the server is in its table.
+      const flags = server.flags & ~IP_VS_SVC_F_HASHED;
+      return { ...server, flags, packets: decodeServiceCounters(payload).packets };
+    });
   }
 
-  async readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly DestinationState[])[]> {
-    const { ipvs } = await this.#known();
-    const states: (readonly DestinationState[])[] = [];
-    for (const key of servers)
-      states.push(await this.#channels.generic.list(getDestinations(ipvs, key), DESTINATIONS, destinationIn));
+  async readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly KernelDestination[])[]> {
+    const { generic } = this.#channels;
+    this.#ipvs ??= await requireIpvs(generic);
+    const states: (readonly KernelDestination[])[] = [];
+    for (const key of servers) {
+      const request = getDestinations(this.#ipvs, key);
+      states.push(await generic.list(request, 'the endpoints of a virtual server', destinationIn));
+    }
     return states;
   }
 
@@ -119,24 +134,66 @@ export class NetlinkIpvsClient implements IpvsClient {
   async #send(edits: readonly IpvsEdit[]): Promise<readonly EditOutcome[]> {
     const [first] = edits;
     const way = first ? wayOf(first) : 'set';
-    const numbers = await this.#known();
-    const device = way === 'address' ? await this.#device() : 0;
-    if (device === undefined) return edits.map(() => ({ state: 'refused', name: 'ENODEV' }));
-    const changes = edits.map((edit) => changeOf(edit, this.#family, numbers, device));
-    const outcomes = await this.#channels[CHANNELS[way]].apply(changes);
+    if (way === 'server') this.#ipvs ??= await requireIpvs(this.#channels.generic);
+    if (way === 'address') this.#deviceIndex ??= (await findDevice(this.#channels.route))?.index;
+    for (const edit of edits) if (edit.kind === 'createSet') await this.#findRevision(edit.type);
+    if (way === 'address' && this.#deviceIndex === undefined)
+      return edits.map(() => ({ state: 'refused', name: 'ENODEV' }));
+    const outcomes = await this.#channels[CHANNELS[way]].apply(edits.map((edit) => this.#changeOf(edit)));
     const isGone = outcomes.some((outcome) => outcome.state === 'refused' && outcome.name === 'ENODEV');
     if (way === 'link' || isGone) this.#deviceIndex = undefined;
     return outcomes;
   }
 
-  async #device(): Promise<number | undefined> {
-    this.#deviceIndex ??= (await findDevice(this.#channels.route))?.index;
-    return this.#deviceIndex;
+  async #findRevision(type: SetType): Promise<void> {
+    if (this.#revisions.has(type)) return;
+    const support = await setSupport(this.#channels.netfilter, type, this.#family);
+    if (support.state === 'absent')
+      throw new JunctionError('IPVS_UNAVAILABLE', support.reason, { hint: `modprobe ${support.module}` });
+    this.#revisions.set(type, support.revision);
   }
 
-  async #known(): Promise<Numbers> {
-    this.#numbers ??= await findNumbers(this.#channels, this.#family);
-    return this.#numbers;
+  #changeOf(edit: IpvsEdit): Change {
+    const ipvs = this.#ipvs ?? 0;
+    const device = this.#deviceIndex ?? 0;
+    switch (edit.kind) {
+      case 'createSet': {
+        const { set, type, capacity } = edit;
+        const spec =
+          type === 'bitmap:port'
+            ? { type, from: 0, to: LAST_PORT }
+            : { type, family: this.#family, hashSize: HASH_SIZE, maxElements: capacity };
+        return createSet(set, spec, this.#revisions.get(type) ?? 0);
+      }
+      case 'destroySet':
+        return destroySet(edit.set);
+      case 'swapSets':
+        return swapSets(edit.set, edit.other);
+      case 'addEntry':
+        return addEntry(edit.set, edit.entry);
+      case 'deleteEntry':
+        return deleteEntry(edit.set, edit.entry);
+      case 'newServer':
+        return newService(ipvs, edit.server);
+      case 'setServer':
+        return setService(ipvs, edit.server);
+      case 'deleteServer':
+        return deleteService(ipvs, edit.server);
+      case 'newDestination':
+        return newDestination(ipvs, edit.server, { ...edit.destination, weight: edit.weight });
+      case 'setDestination':
+        return setDestination(ipvs, edit.server, { ...edit.destination, weight: edit.weight });
+      case 'deleteDestination':
+        return deleteDestination(ipvs, edit.server, edit.destination);
+      case 'makeDevice':
+        return newLink(DEVICE, 'dummy');
+      case 'dropDevice':
+        return deleteLink(DEVICE);
+      case 'bind':
+        return addAddress(device, edit.ip);
+      case 'unbind':
+        return deleteAddress(device, edit.ip);
+    }
   }
 }
 
@@ -160,95 +217,11 @@ function sameWay(edits: readonly IpvsEdit[], start: number): readonly IpvsEdit[]
 const HASH_SIZE = 1024;
 const LAST_PORT = 65_535;
 
-function changeOf(edit: IpvsEdit, family: Family, { ipvs, revisions }: Numbers, device: number): Change {
-  switch (edit.kind) {
-    case 'createSet': {
-      const { set, type, capacity } = edit;
-      const spec =
-        type === 'bitmap:port'
-          ? { type, from: 0, to: LAST_PORT }
-          : { type, family, hashSize: HASH_SIZE, maxElements: capacity };
-      return createSet(set, spec, revisions.get(type) ?? 0);
-    }
-    case 'destroySet':
-      return destroySet(edit.set);
-    case 'swapSets':
-      return swapSets(edit.set, edit.other);
-    case 'addEntry':
-      return addEntry(edit.set, edit.entry);
-    case 'deleteEntry':
-      return deleteEntry(edit.set, edit.entry);
-    case 'newServer':
-      return newService(ipvs, edit.server);
-    case 'setServer':
-      return setService(ipvs, edit.server);
-    case 'deleteServer':
-      return deleteService(ipvs, edit.server);
-    case 'newDestination':
-      return newDestination(ipvs, edit.server, { ...edit.destination, weight: edit.weight });
-    case 'setDestination':
-      return setDestination(ipvs, edit.server, { ...edit.destination, weight: edit.weight });
-    case 'deleteDestination':
-      return deleteDestination(ipvs, edit.server, edit.destination);
-    case 'makeDevice':
-      return newLink(DEVICE, 'dummy');
-    case 'dropDevice':
-      return deleteLink(DEVICE);
-    case 'bind':
-      return addAddress(device, edit.ip);
-    case 'unbind':
-      return deleteAddress(device, edit.ip);
-  }
-}
-
-/** For errors. */
-export const DESTINATIONS = 'the endpoints of a virtual server';
-
-function destinationIn(payload: Uint8Array): DestinationState {
+function destinationIn(payload: Uint8Array): KernelDestination {
   const { ip, port, weight, activeConnections, inactiveConnections } = decodeDestination(payload);
-  const connections = activeConnections + inactiveConnections;
-  return { ip, port, key: hostPort(ip, port), weight, connections };
-}
-
-/** Everybody's. */
-export async function readServers(
-  generic: NetlinkChannel,
-  ipvs: number,
-  family: Family,
-): Promise<readonly ServerAttributes[]> {
-  return generic.list(getServices(ipvs), 'the virtual servers', (payload) => {
-    const server = decodeService(payload);
-    // Without the kernel's own note that the server is in its table.
-    return server && familyOf(server.ip) === family
-      ? { ...server, flags: server.flags & ~IP_VS_SVC_F_HASHED }
-      : undefined;
-  });
-}
-
-/* Numbers that differ from kernel to kernel, asked once. */
-
-interface Numbers {
-  readonly ipvs: number;
-  readonly revisions: ReadonlyMap<SetType, number>;
-}
-
-export async function findNumbers(
-  { generic, netfilter }: Pick<IpvsChannels, 'generic' | 'netfilter'>,
-  family: Family,
-): Promise<Numbers> {
-  const ipvs = await findIpvs(generic);
-  if (ipvs === undefined)
-    throw new JunctionError('IPVS_UNAVAILABLE', "can't use the IPVS proxier: the kernel has no IPVS", {
-      hint: 'Load its module on the node: modprobe ip_vs',
-    });
-  const revisions = new Map<IpsetType, number>();
-  for (const type of IPSET_TYPES) {
-    const support = await setSupport(netfilter, type, family);
-    if (support.state === 'absent')
-      throw new JunctionError('IPVS_UNAVAILABLE', support.reason, { hint: `modprobe ${support.module}` });
-    revisions.set(type, support.revision);
-  }
-  return { ipvs, revisions };
+  const { connections, packets } = decodeDestinationCounters(payload);
+  const key = hostPort(ip, port);
+  return { ip, port, key, weight, activeConnections, inactiveConnections, connections, packets };
 }
 
 /** The kernel loads the type's module if it can. */
@@ -263,4 +236,12 @@ export async function setSupport(
 /** The number by which this kernel knows IPVS. `undefined`: it has none. */
 export async function findIpvs(generic: NetlinkChannel): Promise<number | undefined> {
   return generic.get(getFamily('IPVS'), 'the families of generic netlink', decodeFamilyId);
+}
+
+export async function requireIpvs(generic: NetlinkChannel): Promise<number> {
+  const ipvs = await findIpvs(generic);
+  if (ipvs !== undefined) return ipvs;
+  throw new JunctionError('IPVS_UNAVAILABLE', "can't use the IPVS proxier: the kernel has no IPVS", {
+    hint: 'Load its module on the node: modprobe ip_vs',
+  });
 }

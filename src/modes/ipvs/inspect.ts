@@ -1,40 +1,59 @@
 /** Reads rules, sets, virtual servers and addresses of the IPVS mode for questions. Changes nothing. */
 import { isJunctionError } from '../../errors.ts';
-import { cidrContains, type Family, type Ip } from '../../model/ip.ts';
+import { type Cidr, cidrContains, type Family, hostPort, type Ip } from '../../model/ip.ts';
+import { PROTOCOLS } from '../../model/objects.ts';
+import { IPSET_TYPES } from '../../netlink/ipset.ts';
 import { NetlinkSockets } from '../../netlink/sockets.ts';
-import { answersNodePorts, type Host, type Packet } from '../../plan/decide.ts';
+import type { Host, Packet } from '../../plan/decide.ts';
 import type { Plan } from '../../plan/types.ts';
 import { nodeIpsOf } from '../../system/interfaces.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { forEachSliced, runSliced, TimeSlice } from '../../time/timeSlice.ts';
 import { type ClientOptions, IptablesClient } from '../iptables/client.ts';
+import { dumpedTablesIn } from '../iptables/dump.ts';
 import { compileOptionsOf } from '../iptables/rules/fragment.ts';
 import { dumpedTables, TablesReader } from '../iptables/tablesReader.ts';
 import { outInterfaceNow } from '../walkRunner.ts';
 import type { KernelDifference, KernelReader, WalkResult } from '../kernelRules.ts';
+import { dumpHeader, type DumpFields, readDump } from '../dump.ts';
 import { channelsOf, NetlinkIpvsClient } from './client.ts';
-import { type DumpedServer, type IpvsSettings, readIpvsDump, writeIpvsDump } from './dump.ts';
-import { NetlinkLookups } from './lookups.ts';
+import { printDestinationLine, printServerLine } from './print.ts';
 import { Changeset } from './rules/changeset.ts';
-import type { IpvsClient } from './rules/client.ts';
-import { differenceOf } from './rules/compare.ts';
+import {
+  DEVICE,
+  type IpvsEdit,
+  type IpvsSource,
+  type KernelDestination,
+  type KernelDevice,
+  type KernelIpset,
+  type KernelServer,
+} from './rules/client.ts';
 import {
   compileVirtualServers,
   type ServerKey,
   serverKey,
   type VirtualServerOptions,
+  virtualServerOptions,
 } from './rules/compile.ts';
 import { DesiredState } from './rules/desiredState.ts';
-import { editName, ownersOf } from './rules/outcomes.ts';
+import { editName, objectOf, ownersOf, VERBS } from './rules/outcomes.ts';
 import { compareKernel, readSets } from './rules/resync.ts';
 import { ipvsLayout, ruleOptions } from './rules/rules.ts';
-import { type IpvsLookups, lookupsIn, type WalkedServer, walkIpvs } from './rules/walk.ts';
+import { entryKey, growingName, type SetEntry } from './rules/sets.ts';
+import { walkIpvs } from './rules/walk.ts';
+
+/** With which sets, virtual servers and rules are compiled. */
+interface IpvsSettings {
+  readonly scheduler: string;
+  readonly masqueradeBit: number;
+  readonly randomFully: boolean;
+  readonly excludeCIDRs: readonly Cidr[];
+}
 
 interface IpvsReaderOptions {
   readonly family: Family;
   readonly tables: TablesReader;
-  readonly lookups: IpvsLookups;
-  readonly client: Omit<IpvsClient, 'apply'>;
+  readonly client: IpvsSource;
   readonly settings: IpvsSettings;
   /** The node's own, without loopback. */
   readonly nodeIps: () => readonly Ip[];
@@ -52,15 +71,13 @@ export class IpvsReader implements KernelReader {
   }
 
   walk(packet: Packet, host: Host): Promise<WalkResult> {
-    const { tables, lookups } = this.#options;
-    return tables.walk(packet, host, (rules, place) => walkIpvs(lookups, rules, place, packet, host));
+    const { tables, client } = this.#options;
+    return tables.walk(packet, host, (rules, place) => walkIpvs(client, rules, place, packet, host));
   }
 
   async compare(plan: Plan): Promise<readonly KernelDifference[]> {
-    const { family, tables, settings, nodeIps } = this.#options;
-    const ips = [...nodeIps()].sort();
-    const nodePortIps = ips.filter((ip) => answersNodePorts(plan.view.nodePorts, ip));
-    const options = { family, scheduler: settings.scheduler, nodeIps: ips, nodePortIps };
+    const { tables, settings, nodeIps } = this.#options;
+    const options = virtualServerOptions(plan, settings.scheduler, nodeIps());
     const desired = new DesiredState();
     this.#timeSlice.begin();
     await forEachSliced(
@@ -88,7 +105,8 @@ export class IpvsReader implements KernelReader {
     const nodeIps = new Set(options.nodeIps);
     for await (const compare of compareKernel({ client, family, desired, nodeIps, isExcluded }))
       taken.push(...(await this.#unlessTaken(() => this.#runSliced(compare(changes)))));
-    const all = changes.edits;
+    const growing = growingName(family);
+    const all = changes.edits.filter((edit) => !('set' in edit && edit.set === growing));
     const edits = all.slice(0, MAX_DIFFERENCES);
     const owners = await this.#runSliced(ownersOf(new Set(edits.map(editName)), plan.servicePorts, options));
     const differences = edits.map((edit) => {
@@ -116,22 +134,69 @@ export class IpvsReader implements KernelReader {
   }
 
   async dump(): Promise<unknown> {
-    const { family, tables, client, lookups, settings, nodeIps } = this.#options;
-    const sets = await readSets(client, family);
+    const { family, tables, client, settings, nodeIps } = this.#options;
+    const sets = [...(await readSets(client, family))].map(([name, { type, capacity, entries }]) => ({
+      name,
+      type,
+      ...(Number.isFinite(capacity) && { capacity }),
+      entries: [...entries.values()],
+    }));
     const device = await client.readDevice();
     const servers = await client.readServers();
-    const dumped = new Map<string, DumpedServer>();
-    for (const attributes of servers) {
-      const server = await lookups.server(attributes);
-      if (server) dumped.set(serverKey(attributes), { ...server, ...attributes });
-    }
-    const rules = await tables.dump();
-    return writeIpvsDump(family, { settings, nodeIps: nodeIps(), rules, sets, device, servers: dumped });
+    const destinations = await client.readDestinations(servers);
+    return {
+      ...dumpHeader('ipvs', family),
+      settings,
+      nodeIps: nodeIps(),
+      rules: await tables.dump(),
+      sets,
+      device,
+      servers: servers.map((server, index) => ({ ...server, destinations: destinations[index] })),
+    };
   }
 
   #runSliced<T>(steps: Generator<void, T>): Promise<T> {
     this.#timeSlice.begin();
     return runSliced(steps, this.#timeSlice);
+  }
+}
+
+const DIFFERENCES = { create: 'missing', change: 'different', delete: 'extra' } as const;
+
+/** `edit`: what a sync would write. Whose it is, `ownersOf` finds. */
+function differenceOf(edit: IpvsEdit): KernelDifference {
+  const part = 'entry' in edit ? 'entry of the ' : 'destination' in edit ? 'real server of ' : '';
+  const isDrained = 'destination' in edit && edit.weight === 0;
+  const kind = isDrained ? 'extra' : DIFFERENCES[VERBS[edit.kind]];
+  return { kind, object: `${part}${objectOf(edit)}`, text: lineOf(edit) };
+}
+
+function lineOf(edit: IpvsEdit): string {
+  switch (edit.kind) {
+    case 'createSet':
+      return `create ${edit.set} ${edit.type}`;
+    case 'destroySet':
+    case 'swapSets':
+      return 'too small for its entries';
+    case 'addEntry':
+    case 'deleteEntry':
+      return `add ${edit.set} ${entryKey(edit.entry)}`;
+    case 'makeDevice':
+      return `link add name ${DEVICE} type dummy`;
+    case 'dropDevice':
+      return 'its addresses are not local';
+    case 'bind':
+    case 'unbind':
+      return `address add ${edit.ip} dev ${DEVICE}`;
+    case 'newServer':
+    case 'deleteServer':
+      return printServerLine(edit.server);
+    case 'setServer':
+      return `${printServerLine(edit.server)}; in the kernel ${printServerLine(edit.was)}`;
+    default: {
+      const line = printDestinationLine(edit.server, edit.destination.key, edit.was ?? edit.weight);
+      return edit.kind === 'setDestination' && edit.weight > 0 ? `${line}; planned is weight 1` : line;
+    }
   }
 }
 
@@ -147,14 +212,10 @@ export async function openIpvsReader(
   const iptables = await IptablesClient.open({ ...options, family });
   const sockets = new NetlinkSockets();
   const channels = channelsOf(sockets);
+  const tables = { client: iptables, outInterface: outInterfaceNow, channel: () => channels.netfilter };
   const reader = new IpvsReader({
     family,
-    tables: new TablesReader({
-      client: iptables,
-      outInterface: outInterfaceNow,
-      channel: () => channels.netfilter,
-    }),
-    lookups: new NetlinkLookups(channels),
+    tables: new TablesReader(tables),
     client: new NetlinkIpvsClient(family, channels),
     settings: { scheduler, masqueradeBit, excludeCIDRs, randomFully: iptables.features.randomFully },
     nodeIps: () => nodeIpsOf(family),
@@ -164,26 +225,91 @@ export async function openIpvsReader(
 
 /** `dump`: of another machine, from a file that somebody sent. */
 export function ipvsReaderOfDump(family: Family, dump: unknown): KernelReader {
-  const { settings, nodeIps, rules, sets, device, servers } = readIpvsDump(family, dump);
-  const bound = new Set(device.state === 'present' && !device.broken ? device.addresses : []);
-  const tables = new TablesReader(dumpedTables(family, rules));
-  return new IpvsReader({
-    family,
-    tables,
-    lookups: lookupsIn({ sets, servers, bound }),
-    client: {
-      readSet: async (name) => sets.get(name),
-      readDevice: async () => device,
-      readServers: async () => [...servers.values()],
-      readDestinations: async (keys) =>
-        keys.map((key) => (servers.get(serverKey(key))?.destinations ?? []).map(destinationState)),
-    },
-    settings,
-    nodeIps: () => nodeIps,
+  return readDump('ipvs', family, dump, (fields) => {
+    const settings = fields.map('settings');
+    const nodeIps = fields.ips('nodeIps');
+    const sets = new Map(fields.maps('sets').map((set) => [set.text('name'), setIn(set)]));
+    const device = deviceIn(fields.map('device'));
+    const servers = fields.maps('servers').map(serverIn);
+    const destinations = new Map(servers.map((server) => [serverKey(server), server.destinations]));
+    return new IpvsReader({
+      family,
+      tables: new TablesReader(dumpedTables(family, dumpedTablesIn(fields.map('rules')))),
+      client: {
+        readSet: async (name) => sets.get(name),
+        readDevice: async () => device,
+        readServers: async () => servers,
+        readDestinations: async (keys) => keys.map((key) => destinations.get(serverKey(key)) ?? []),
+      },
+      settings: {
+        scheduler: settings.text('scheduler'),
+        masqueradeBit: settings.number('masqueradeBit'),
+        randomFully: settings.flag('randomFully'),
+        excludeCIDRs: settings.cidrs('excludeCIDRs'),
+      },
+      nodeIps: () => nodeIps,
+    });
   });
 }
 
-function destinationState(destination: WalkedServer['destinations'][number]) {
-  const { activeConnections = 0, inactiveConnections = 0 } = destination;
-  return { ...destination, connections: activeConnections + inactiveConnections };
+function setIn(fields: DumpFields): KernelIpset {
+  const capacity = fields.optional('capacity', () => fields.number('capacity')) ?? Number.POSITIVE_INFINITY;
+  const entries = fields.maps('entries').map(entryIn);
+  return {
+    type: fields.text('type'),
+    capacity,
+    entries: new Map(entries.map((each) => [entryKey(each), each])),
+  };
+}
+
+function entryIn(fields: DumpFields): SetEntry {
+  const type = fields.choice('type', IPSET_TYPES);
+  if (type === 'bitmap:port') return { type, port: fields.number('port') };
+  if (type === 'hash:ip') return { type, ip: fields.ip('ip') };
+  const key = keyIn(fields);
+  if (type === 'hash:ip,port') return { type, ...key };
+  if (type === 'hash:ip,port,ip') return { type, ...key, secondIp: fields.ip('secondIp') };
+  return { type, ...key, net: fields.cidr('net') };
+}
+
+function keyIn(fields: DumpFields): ServerKey {
+  return { protocol: fields.choice('protocol', PROTOCOLS), ip: fields.ip('ip'), port: fields.number('port') };
+}
+
+function deviceIn(fields: DumpFields): KernelDevice {
+  const state = fields.choice('state', ['absent', 'foreign', 'present']);
+  if (state === 'absent') return { state };
+  if (state === 'foreign') return { state, type: fields.text('type') };
+  return { state, addresses: fields.ips('addresses'), broken: fields.flag('broken') };
+}
+
+function serverIn(
+  fields: DumpFields,
+): KernelServer & { readonly destinations: readonly KernelDestination[] } {
+  return {
+    ...keyIn(fields),
+    scheduler: fields.text('scheduler'),
+    flags: fields.number('flags'),
+    timeout: fields.number('timeout'),
+    clientPrefix: fields.number('clientPrefix'),
+    packets: countIn(fields, 'packets'),
+    destinations: fields.maps('destinations').map((each) => {
+      const [ip, port] = [each.ip('ip'), each.number('port')];
+      return {
+        ip,
+        port,
+        key: hostPort(ip, port),
+        weight: each.number('weight'),
+        activeConnections: each.number('activeConnections'),
+        inactiveConnections: each.number('inactiveConnections'),
+        connections: countIn(each, 'connections'),
+        packets: countIn(each, 'packets'),
+      };
+    }),
+  };
+}
+
+/** Unset where nothing counts. */
+function countIn(fields: DumpFields, name: string): number | undefined {
+  return fields.optional(name, () => fields.number(name));
 }

@@ -2,10 +2,8 @@
 import { toSettings } from '../../config/settings.ts';
 import { CHAINS } from '../iptables/rules/names.ts';
 import type { IptablesClient } from '../iptables/client.ts';
-import { channelsOf, findNumbers, NetlinkIpvsClient } from './client.ts';
-import { readServerConnections } from './counters.ts';
+import { channelsOf, NetlinkIpvsClient, requireIpvs } from './client.ts';
 import { IpvsReader } from './inspect.ts';
-import { NetlinkLookups } from './lookups.ts';
 import { applyIpvsSysctls, applyTimeouts } from './settings.ts';
 import { IpvsSync } from './sync.ts';
 import { AddressWatch } from '../addressWatch.ts';
@@ -13,7 +11,6 @@ import { ConntrackTable } from '../../netlink/conntrack.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { NetlinkSockets } from '../../netlink/sockets.ts';
 import type { Log } from '../../log/log.ts';
-import type { Family } from '../../model/ip.ts';
 import { NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
 import { clientOf, openFamilies } from '../iptables/families.ts';
 import { TablesReader } from '../iptables/tablesReader.ts';
@@ -31,17 +28,17 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
   await preflight('ipvs', clients, served, options);
   const sockets = new NetlinkSockets();
   const channels = channelsOf(sockets);
-  const numbers = await findNumbers(channels, 'IPv4');
+  const ipvsNumber = await requireIpvs(channels.generic);
   const watch = await AddressWatch.start(sockets);
-  const opened = new Map<Family, IpvsSync>();
+  const opened: IpvsSync[] = [];
   const stale = new StaleObjects(served, () => removeStaleTables(log));
   return {
     name: 'ipvs',
     families,
     guardLocalnet: () => Promise.resolve(),
     applySettings: async () => {
-      applyIpvsSysctls({ strictARP: ipvs.strictARP }, log, { root: config.junction.sysctlRoot });
-      await applyTimeouts(channels.generic, numbers.ipvs, timeoutsOf(config), log);
+      applyIpvsSysctls(ipvs, log, { root: config.junction.sysctlRoot });
+      await applyTimeouts(channels.generic, ipvsNumber, ipvs, log);
     },
     open: (family, events) => {
       const iptables = clientOf(clients, family);
@@ -58,7 +55,7 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
         onDrainFailure: (error) =>
           log.error('Cannot check draining endpoints', { ipFamily: family, err: error }),
       });
-      opened.set(family, sync);
+      opened.push(sync);
       watch.subscribe({
         family,
         isBound: (ip) => sync.isBound(ip),
@@ -80,7 +77,6 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
             outInterface: outInterfaceNow,
             channel: () => channels.netfilter,
           }),
-          lookups: new NetlinkLookups(channels),
           client,
           settings: { masqueradeBit, scheduler, excludeCIDRs, randomFully: iptables.features.randomFully },
           nodeIps: () => watch.nodeIps(family),
@@ -92,8 +88,7 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
     },
     connections: async () => {
       const readings = [];
-      for (const [family, { virtualServers }] of opened)
-        readings.push(await readServerConnections(channels.generic, numbers.ipvs, virtualServers, family));
+      for (const sync of opened) readings.push(await sync.readConnections());
       return readings.flat();
     },
     probe: (family) => askAgain('ipvs', clients, family, options),
@@ -113,13 +108,4 @@ async function removeCanary(client: IptablesClient, log: Log): Promise<void> {
   } catch (error) {
     log.warn('Cannot remove a chain that the iptables mode left', { chain: CHAINS.canary, err: error });
   }
-}
-
-function timeoutsOf({ ipvs }: ModeOptions['config']): Parameters<typeof applyTimeouts>[2] {
-  const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1000);
-  return {
-    tcp: seconds(ipvs.tcpTimeout),
-    tcpFin: seconds(ipvs.tcpFinTimeout),
-    udp: seconds(ipvs.udpTimeout),
-  };
 }

@@ -16,6 +16,7 @@ import {
 } from '../prerequisites/check.ts';
 import type { Machine, TrialClient } from '../prerequisites/machine.ts';
 import { DEVICE } from './rules/client.ts';
+import { moduleOf } from './rules/outcomes.ts';
 import { ipvsLayout } from './rules/rules.ts';
 import { ipvsSysctls } from './settings.ts';
 
@@ -48,11 +49,9 @@ async function ipvsChecks(machine: Machine, config: ValidConfig): Promise<readon
   if (ipvs.state !== 'present') return [ipvs];
   const { scheduler } = toSettings(config, config.hostnameOverride);
   const { strictARP } = config.ipvs;
-  const sysctls = ipvsSysctls({ strictARP, kernel: machine.kernelRelease }).map(([name, value]) => ({
-    name,
-    value,
-    needed: 'always' as const,
-  }));
+  const sysctls = ipvsSysctls({ strictARP, kernel: machine.kernelRelease }).map(([name, value]) => {
+    return { name, value, needed: 'always' } as const;
+  });
   return [
     ipvs,
     await moduleCheck(machine, {
@@ -70,14 +69,12 @@ async function ipvsChecks(machine: Machine, config: ValidConfig): Promise<readon
 /** The dummy device that service addresses are bound to. */
 async function deviceCheck(machine: Machine): Promise<Check> {
   const link = await machine.findDevice();
-  if (link?.kind === 'dummy') return present(`device ${DEVICE}`, 'always', 'it is there, of kind dummy');
+  const subject = `device ${DEVICE}`;
+  if (link?.kind === 'dummy') return present(subject, 'always', 'it is there, of kind dummy');
   if (link) {
-    return absent(
-      `device ${DEVICE}`,
-      'always',
-      `it is there, and is no dummy device but ${link.kind ?? 'hardware'}`,
-      `Give that device another name, or delete it: ip link delete ${DEVICE}. Junction makes its own.`,
-    );
+    const found = `it is there, and is no dummy device but ${link.kind ?? 'hardware'}`;
+    const remedy = `Give that device another name, or delete it: ip link delete ${DEVICE}. Junction makes its own.`;
+    return absent(subject, 'always', found, remedy);
   }
   return moduleCheck(machine, {
     module: 'dummy',
@@ -97,14 +94,8 @@ async function setTypeCheck(machine: Machine, families: readonly Family[]): Prom
       }
       return DONE;
     };
-    // `hash:ip,port,net`: ip_set_hash_ipportnet
-    const module = `ip_set_${type.replace(':', '_').replaceAll(',', '')}`;
-    const check = await moduleCheck(machine, {
-      module,
-      offer,
-      found: type,
-      lack: `no sets of the type ${type}: `,
-    });
+    const words = { found: type, lack: `no sets of the type ${type}: ` };
+    const check = await moduleCheck(machine, { module: moduleOf(type), offer, ...words });
     if (check.state !== 'present') return check;
   }
   return present('ipset types', 'always', IPSET_TYPES.join('; '));

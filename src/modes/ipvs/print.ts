@@ -4,17 +4,22 @@
  * bring the packets.
  */
 import type { Settings } from '../../config/settings.ts';
-import { type Family, hostCidr } from '../../model/ip.ts';
-import { answersNodePorts } from '../../plan/decide.ts';
+import { type Family, hostCidr, hostPort } from '../../model/ip.ts';
 import type { Plan } from '../../plan/types.ts';
 import { printJumps, restoreCommand } from '../iptables/print.ts';
 import { type WholeRules, wholeRules } from '../iptables/rules/whole.ts';
 import { nodeIpsOf } from '../../system/interfaces.ts';
-import { DEVICE } from './rules/client.ts';
-import { compileVirtualServers, type VirtualServerOptions } from './rules/compile.ts';
+import type { Protocol } from '../../model/objects.ts';
+import { DEVICE, type ServerAttributes } from './rules/client.ts';
+import {
+  compileVirtualServers,
+  MH_PORT,
+  type ServerKey,
+  type VirtualServerOptions,
+  virtualServerOptions,
+} from './rules/compile.ts';
 import { DesiredState } from './rules/desiredState.ts';
 import { ipvsLayout, ruleOptions } from './rules/rules.ts';
-import { printDestinationLine, printServerLine } from './rules/text.ts';
 import { capacityFor, entryKey, SET_IDS, type SetId, setName, IPSETS } from './rules/sets.ts';
 
 interface IpvsText {
@@ -29,9 +34,7 @@ interface IpvsText {
 /** The rules are for when the sets are there. */
 export function ipvsPlanText(plan: Plan, settings: Settings): IpvsText & WholeRules {
   const { family, view } = plan;
-  const nodeIps = nodeIpsOf(family);
-  const nodePortIps = nodeIps.filter((ip) => answersNodePorts(view.nodePorts, ip));
-  const desired = desiredStateOf(plan, { family, scheduler: settings.scheduler, nodeIps, nodePortIps });
+  const desired = desiredStateOf(plan, virtualServerOptions(plan, settings.scheduler, nodeIpsOf(family)));
   const rules = wholeRules(ipvsLayout, plan, {
     ...ruleOptions(settings.masqueradeBit, true),
     family,
@@ -101,4 +104,23 @@ function join(lines: Iterable<string>): string {
   let text = '';
   for (const line of lines) text += `${line}\n`;
   return text;
+}
+
+const SERVER_OPTIONS: Readonly<Record<Protocol, string>> = { TCP: '-t', UDP: '-u', SCTP: '--sctp-service' };
+
+/** `-A -t 10.96.0.1:80 -s rr -p 10800`, as `ipvsadm` writes it. */
+export function printServerLine(server: ServerAttributes): string {
+  const { scheduler, timeout, flags } = server;
+  const persistence = timeout === 0 ? '' : ` -p ${timeout}`;
+  const schedulerFlags = (flags & MH_PORT) === 0 ? '' : ' -b mh-port';
+  return `-A ${nameOf(server)} -s ${scheduler}${persistence}${schedulerFlags}`;
+}
+
+/** `-a -t 10.96.0.1:80 -r 10.244.0.1:8080 -m -w 1` */
+export function printDestinationLine(server: ServerKey, key: string, weight: number): string {
+  return `-a ${nameOf(server)} -r ${key} -m -w ${weight}`;
+}
+
+function nameOf({ protocol, ip, port }: ServerKey): string {
+  return `${SERVER_OPTIONS[protocol]} ${hostPort(ip, port)}`;
 }

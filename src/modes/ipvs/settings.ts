@@ -1,8 +1,9 @@
 /** What IPVS itself is set to, once at the start. */
 import { release } from 'node:os';
+import type { ValidConfig } from '../../config/effective.ts';
 import type { Log } from '../../log/log.ts';
 import type { NetlinkChannel } from '../../netlink/channel.ts';
-import { type IpvsTimeouts, setTimeouts } from '../../netlink/ipvs.ts';
+import { setTimeouts } from '../../netlink/ipvs.ts';
 import { ensureSysctl, type SysctlOptions } from '../../system/sysctl.ts';
 
 interface IpvsSysctls {
@@ -49,13 +50,15 @@ function reusesBadly(kernel: string): boolean {
 export async function applyTimeouts(
   generic: NetlinkChannel,
   ipvs: number,
-  timeouts: IpvsTimeouts,
+  milliseconds: Pick<ValidConfig['ipvs'], 'tcpTimeout' | 'tcpFinTimeout' | 'udpTimeout'>,
   log: Log,
 ): Promise<void> {
-  if (timeouts.tcp + timeouts.tcpFin + timeouts.udp === 0) return;
-  const [outcome] = await generic.apply([setTimeouts(ipvs, timeouts)]);
-  if (outcome?.state !== 'done')
-    log.error('Cannot set the time-outs of IPVS', {
-      err: outcome?.state === 'refused' ? outcome.name : 'no answer',
-    });
+  const { tcpTimeout, tcpFinTimeout, udpTimeout } = milliseconds;
+  const [tcp = 0, tcpFin = 0, udp = 0] = [tcpTimeout, tcpFinTimeout, udpTimeout].map((each) =>
+    Math.floor(each / 1000),
+  );
+  if (tcp + tcpFin + udp === 0) return;
+  const [outcome] = await generic.apply([setTimeouts(ipvs, { tcp, tcpFin, udp })]);
+  const err = outcome?.state === 'refused' ? outcome.name : 'no answer';
+  if (outcome?.state !== 'done') log.error('Cannot set the time-outs of IPVS', { err });
 }

@@ -7,10 +7,10 @@
 import { deepEqual } from '../../model/equal.ts';
 import { type Cidr, cidrContains, type Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
-import { answersNodePorts } from '../../plan/decide.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import type { KernelWriter } from '../../proxy/proxier.ts';
 import { ReportBuilder, type SyncAttempt, type SyncReport } from '../../proxy/report.ts';
+import type { ConnectionReading } from '../../telemetry/metrics/connections.ts';
 import type { Clock } from '../../time/clock.ts';
 import { systemClock } from '../../time/systemClock.ts';
 import { forEachSliced, runSliced, TimeSlice } from '../../time/timeSlice.ts';
@@ -21,9 +21,8 @@ import type { IpvsClient, IpvsEdit } from './rules/client.ts';
 import {
   compileVirtualServers,
   type ServerKey,
-  serverKey,
-  type VirtualServer,
   type VirtualServerOptions,
+  virtualServerOptions,
 } from './rules/compile.ts';
 import { DesiredState } from './rules/desiredState.ts';
 import { objectOf, Outcomes, ownersOf } from './rules/outcomes.ts';
@@ -81,7 +80,6 @@ export class IpvsSync implements KernelWriter {
   /** Addresses that the node has or had: virtual servers of a former one are ours, too. */
   readonly #nodeIps = new Set<Ip>();
   readonly #terminating: GracefulTermination;
-  readonly #capacities = new Map<SetId, number>();
   /** The kernel has what was desired, but for what it refused and what other programs changed. */
   #isSettled = false;
   #isRequested = false;
@@ -92,7 +90,7 @@ export class IpvsSync implements KernelWriter {
   readonly #foreign = new Set<string>();
   /** When drained endpoints are to be looked at, while there are some. */
   #drainAt: number | undefined;
-  #attempt: SyncAttempt = 'full';
+  attempt: SyncAttempt = 'full';
 
   constructor(options: IpvsSyncOptions) {
     const { iptables, masqueradeBit, drainLimitMs, clock = systemClock } = options;
@@ -116,10 +114,15 @@ export class IpvsSync implements KernelWriter {
     await this.#drainIfDue();
     const ids = [...dirty];
     const report = new ReportBuilder();
-    const round: Round = { plan, ids, settings: this.#settingsOf(plan), report };
-    let isSettled = this.#isSettled && !this.#mustStartOver(ids);
+    const { scheduler, nodeIps } = this.#options;
+    const settings = virtualServerOptions(plan, scheduler, nodeIps());
+    for (const ip of settings.nodeIps) this.#nodeIps.add(ip);
+    const round: Round = { plan, ids, settings, report };
+    const { size } = this.#refused;
+    const isRefusedAgain = size > 0 && (this.#isRequested || ids.some((id) => this.#refused.has(id)));
+    let isSettled = this.#isSettled && !isRefusedAgain;
     this.#isSettled = false; // until all of it is in the kernel
-    this.#attempt = isSettled && !this.#isRequested && !this.#comparison ? 'partial' : 'full';
+    this.attempt = isSettled && !this.#isRequested && !this.#comparison ? 'partial' : 'full';
     await this.#compile(round, isSettled);
     if (isSettled) isSettled = await this.#writeChanges(round);
     if (!isSettled) await this.#startOver(round);
@@ -129,24 +132,32 @@ export class IpvsSync implements KernelWriter {
     this.#foreign.clear();
     for (const [id, error] of this.#refused) report.refused.set(id, error);
     this.#planDrain(report);
-    return report.end(this.#attempt);
+    return report.end(this.attempt);
   }
 
   requestFull(): void {
     this.#isRequested = true;
   }
 
-  get attempt(): SyncAttempt {
-    return this.#attempt;
-  }
-
   get isDraining(): boolean {
     return !this.#terminating.isEmpty;
   }
 
-  /** Virtual servers as they should be in the kernel. */
-  get virtualServers(): Iterable<readonly [key: string, server: VirtualServer]> {
-    return this.#desired.servers();
+  /** How many connections each endpoint got, as real servers have counted them. */
+  async readConnections(): Promise<readonly ConnectionReading[]> {
+    const { client, iptables } = this.#options;
+    const readings: ConnectionReading[] = [];
+    const servers = [...this.#desired.servers()]; // they change meanwhile
+    for (const [key, server] of servers) {
+      const { servicePort, protocol } = server;
+      for (const { key: endpoint, connections } of (await client.readDestinations([server])).flat()) {
+        if (connections === undefined) continue;
+        const element = `${key} -> ${endpoint}`;
+        const of = { family: iptables.family, servicePort, protocol, endpoint, element };
+        readings.push({ ...of, connections, isCountedElsewhere: false });
+      }
+    }
+    return readings;
   }
 
   /** Whether it is on the device because we put it there. */
@@ -154,24 +165,11 @@ export class IpvsSync implements KernelWriter {
     return this.#desired.isBound(ip);
   }
 
-  #settingsOf({ family, view }: Plan): VirtualServerOptions {
-    const { scheduler, nodeIps } = this.#options;
-    const ips = [...nodeIps()].sort();
-    for (const ip of ips) this.#nodeIps.add(ip);
-    const nodePortIps = ips.filter((ip) => answersNodePorts(view.nodePorts, ip));
-    return { family, scheduler, nodeIps: ips, nodePortIps };
-  }
-
-  #mustStartOver(ids: readonly ServicePortId[]): boolean {
-    return this.#refused.size > 0 && (this.#isRequested || ids.some((id) => this.#refused.has(id)));
-  }
-
-  async #compile({ plan, ids, settings }: Round, isSettled: boolean): Promise<void> {
-    const { servicePorts } = plan;
+  async #compile({ plan: { servicePorts }, ids, settings }: Round, isSettled: boolean): Promise<void> {
     const before = this.#settings;
     const isSame = before !== undefined && deepEqual(before, settings);
-    const all = (): Iterable<ServicePortId> => [...this.#compiled.keys(), ...servicePorts.keys()];
-    const changed = [...new Set(isSettled && isSame ? ids : all())].filter(
+    const concerned = isSettled && isSame ? ids : [...this.#compiled.keys(), ...servicePorts.keys()];
+    const changed = [...new Set(concerned)].filter(
       (id) => !isSame || this.#compiled.get(id) !== servicePorts.get(id),
     );
     await this.#forEachSliced(changed, (id) => {
@@ -180,9 +178,11 @@ export class IpvsSync implements KernelWriter {
     });
     await this.#forEachSliced(changed, (id) => {
       const port = servicePorts.get(id);
-      if (port) this.#compiled.set(id, port);
-      else this.#compiled.delete(id);
-      if (port) this.#desired.add(compileVirtualServers(port, settings));
+      if (!port) this.#compiled.delete(id);
+      else {
+        this.#compiled.set(id, port);
+        this.#desired.add(compileVirtualServers(port, settings));
+      }
     });
     this.#settings = settings;
   }
@@ -204,7 +204,7 @@ export class IpvsSync implements KernelWriter {
     this.#comparison = undefined;
     this.#refused.clear();
     this.#desired.forgetChanges();
-    this.#attempt = 'full';
+    this.attempt = 'full';
     const changes = new Changeset(round.plan.family);
     for await (const compare of this.#compareKernel(round)) await this.#runSliced(compare(changes));
     this.#rules.requestFull();
@@ -226,18 +226,14 @@ export class IpvsSync implements KernelWriter {
       if (changes.edits.length > 0) (await this.#write({ ...round, ids: [] }, changes)).throwIfUnexpected();
       if (!isChangeWaiting()) continue;
       round.report.isUnfinished = true;
-      this.#attempt = 'partial';
+      this.attempt = 'partial';
       return;
     }
     this.#comparison = undefined;
-    await this.#rewriteRules(round);
-  }
-
-  /** As kube-proxy: neither variant of iptables can say cheaply whether they are there. Counts what was missing, and no more. */
-  async #rewriteRules({ plan, report }: Round): Promise<void> {
+    // As kube-proxy: neither variant of iptables can say cheaply whether they are there. Counts what was missing, and no more.
     this.#rules.requestFull();
-    const rules = await this.#rules.write(plan, []);
-    if (rules.repaired.length > 0 || rules.refused.size > 0) report.include(rules);
+    const rules = await this.#rules.write(round.plan, []);
+    if (rules.repaired.length > 0 || rules.refused.size > 0) round.report.include(rules);
   }
 
   #compareKernel({ settings: { family } }: Round): AsyncGenerator<Comparison, void> {
@@ -248,7 +244,6 @@ export class IpvsSync implements KernelWriter {
       desired: this.#desired,
       nodeIps: this.#nodeIps,
       isExcluded: ({ ip }) => excludeCIDRs.some((cidr) => cidrContains(cidr, ip)),
-      capacities: this.#capacities,
     });
   }
 
@@ -261,7 +256,7 @@ export class IpvsSync implements KernelWriter {
       await commit(outcomes.add(edits, await this.#options.client.apply(edits)));
     };
     const objects = changes.edits.length;
-    await commit([...changes.made, ...this.#growSets(plan, changes), ...changes.beforeRules]);
+    await commit([...changes.made, ...changes.beforeRules]);
     for (const one of changes.revived) this.#terminating.remove(one);
     // Rules of the iptables mode translate before IPVS sees a packet, and go on doing so until ours replace them. Then
     // everything must be here: without its address a service would be silent until the last old chain is gone.
@@ -280,24 +275,9 @@ export class IpvsSync implements KernelWriter {
       if (edit.kind === 'deleteServer') this.#terminating.removeServer(edit.server);
     for (const one of changes.drained) this.#terminating.add(one, this.#clock.now());
     // Many have no connection at all. Those that drain already are looked at in their own time.
-    await this.#drain([
-      ...new Map(changes.drained.map(({ server }) => [serverKey(server), server])).values(),
-    ]);
+    await this.#drain([...new Set(changes.drained.map(({ server }) => server))]);
     if (outcomes.unexpected.size === 0) await this.#noteRefused(outcomes, round);
     return outcomes;
-  }
-
-  /** Sets that have become too small. */
-  #growSets({ family }: Plan, changes: Changeset): readonly IpvsEdit[] {
-    return [...this.#capacities].flatMap(([id, capacity]) => {
-      const leaving = changes.leaving(id);
-      const size = this.#desired.sizeOf(id) + leaving.length;
-      if (size <= capacity) return [];
-      const enough = capacityFor(size, capacity);
-      this.#capacities.set(id, enough);
-      const entries = Array.from(this.#desired.entriesOf(id), ([, entry]) => entry);
-      return growSet(id, family, [...entries, ...leaving], enough);
-    });
   }
 
   async #noteRefused(outcomes: Outcomes, { plan, settings }: Round): Promise<void> {

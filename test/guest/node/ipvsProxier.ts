@@ -5,7 +5,6 @@ import type { IptablesClient } from '../../../src/modes/iptables/client.ts';
 import { TablesReader } from '../../../src/modes/iptables/tablesReader.ts';
 import { channelsOf, NetlinkIpvsClient } from '../../../src/modes/ipvs/client.ts';
 import { IpvsReader } from '../../../src/modes/ipvs/inspect.ts';
-import { NetlinkLookups } from '../../../src/modes/ipvs/lookups.ts';
 import { applyIpvsSysctls } from '../../../src/modes/ipvs/settings.ts';
 import { NetlinkSockets } from '../../../src/netlink/sockets.ts';
 import { createLog } from '../../../src/log/log.ts';
@@ -34,7 +33,6 @@ export async function openIpvs(): Promise<readonly FamilyWriter[]> {
         kernel: new IpvsReader({
           family,
           tables: new TablesReader({ client: saves }),
-          lookups: new NetlinkLookups(channels),
           client,
           settings: { ...IPVS_SETTINGS, randomFully: iptables.features.randomFully },
           nodeIps,

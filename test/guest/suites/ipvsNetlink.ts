@@ -4,12 +4,13 @@ import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { type Ip, parseIp } from '../../../src/model/ip.ts';
-import { readServerConnections } from '../../../src/modes/ipvs/counters.ts';
 import type { Change } from '../../../src/netlink/request.ts';
 import { directChannel } from '../../netlink/support/directChannel.ts';
 import {
+  decodeDestinationCounters,
   deleteDestination,
   deleteService,
+  getDestinations,
   type IpvsServiceKey,
   newDestination,
   newService,
@@ -228,15 +229,12 @@ function device(): Link {
 
 /** Of the one real server. The kernel adds them up every two seconds. */
 async function countedConnections(socket: SyncSocket, id: number): Promise<number | undefined> {
-  const server = { ...CLUSTER, ...PLAIN, destinations: [], rank: 'address', servicePort: 'a/b:c' } as const;
+  const channel = directChannel(socket.socket, socket.sequence);
   for (let tries = 0; tries < 60; tries++) {
-    const [reading] = await readServerConnections(
-      directChannel(socket.socket, socket.sequence),
-      id,
-      [['', server]],
-      'IPv4',
-    );
-    if (reading && reading.connections > 0) return reading.connections;
+    const request = getDestinations(id, CLUSTER);
+    const [counted] = await channel.list(request, 'the real servers', decodeDestinationCounters);
+    const { connections = 0 } = counted ?? {};
+    if (connections > 0) return connections;
     await new Promise((resolve) => setTimeout(resolve, 500));
   }
   return undefined;

@@ -12,7 +12,7 @@ import { FakeIpvsKernel } from './rules/fakeKernel.ts';
 const SERVICES = 100;
 
 /** A settled node whose calls of the kernel are written down. */
-async function settled() {
+async function settled(read: Partial<IpvsClient> = {}) {
   const world = new World('IPv4', { localhostNodePorts: false });
   const iptables = new FakeIptables();
   const kernel = new FakeIpvsKernel('IPv4', iptables);
@@ -32,6 +32,7 @@ async function settled() {
       calls.push(`write ${edits.length}`);
       return kernel.apply(edits);
     },
+    ...read,
   };
   const sync = ipvsMode(
     { client, iptables: await openIptables('IPv4', iptables.runner) },
@@ -66,6 +67,28 @@ test('a change is written between two parts, and what is left is read then', asy
     expect(calls[0]).toBe('write 1');
     expect(calls.slice(1)).toEqual(all.slice(parts));
   }
+});
+
+test('connections are counted by the service port of their virtual server', async () => {
+  const endpoint = { ip: ip('10.244.1.11'), port: 8080, key: '10.244.1.11:8080' };
+  const state = { ...endpoint, weight: 1, activeConnections: 2, inactiveConnections: 3 };
+  const { world, sync } = await settled({
+    readDestinations: async ([server]) =>
+      server?.ip === '10.96.1.1' ? [[{ ...state, connections: 7 }]] : [[state]],
+  });
+  const reading = sync.readConnections();
+  world.tell(['a/web gone']);
+  expect(await reading).toEqual([
+    {
+      family: 'IPv4',
+      servicePort: 'a/web',
+      protocol: 'TCP',
+      endpoint: endpoint.key,
+      element: `TCP 10.96.1.1:80 -> ${endpoint.key}`,
+      connections: 7,
+      isCountedElsewhere: false,
+    },
+  ]);
 });
 
 test('what another program changed is repaired with the part that it is in, also behind a change', async () => {

@@ -3,33 +3,32 @@
  * servers first, then (by the caller) the rules, then the addresses that bring the packets. Deletions are in reverse order;
  * a set's entry last, because by it a restarted process knows that a virtual server is ours.
  */
-import type { Family, Ip } from '../../../model/ip.ts';
-import type { DestinationEdit, DestinationState, IpvsEdit, ServerAttributes } from './client.ts';
+import { FAMILIES, type Family, type Ip } from '../../../model/ip.ts';
+import {
+  type DestinationEdit,
+  type IpvsEdit,
+  type KernelDestination,
+  openConnections,
+  type ServerAttributes,
+} from './client.ts';
 import { type Destination, type ServerKey, serverKey, type VirtualServer } from './compile.ts';
 import { SET_IDS, type SetEntry, type SetId, setName } from './sets.ts';
 
-/** A virtual server as the kernel has it, or as it was last written. */
-export interface ExistingServer {
-  readonly attributes: ServerAttributes;
-  readonly destinations: readonly (Destination & Pick<DestinationState, 'weight'>)[];
-}
-
-export interface ServerDestination {
-  readonly server: ServerKey;
-  readonly destination: Destination;
-}
+type WeightedDestination = Destination & Pick<KernelDestination, 'weight'>;
+type EntryEdit = Extract<IpvsEdit, { kind: 'addEntry' | 'deleteEntry' }>;
+type ServerDestination = Pick<DestinationEdit, 'server' | 'destination'>;
 
 export class Changeset {
   readonly #family: Family;
   /** Sets and the device, where they are missing. */
   readonly made: IpvsEdit[] = [];
-  readonly #added = new Map<SetId, SetEntry[]>();
+  readonly #added: EntryEdit[] = [];
   readonly #servers: IpvsEdit[] = [];
-  #binds: IpvsEdit[] = [];
+  readonly #binds: IpvsEdit[] = [];
   readonly #dismissed: IpvsEdit[] = [];
   readonly #unbinds: IpvsEdit[] = [];
   readonly #deletedServers: IpvsEdit[] = [];
-  readonly #removed = new Map<SetId, SetEntry[]>();
+  readonly #removed: EntryEdit[] = [];
   /** Endpoints that are to get nothing new, and go when their connections have ended. */
   readonly drained: ServerDestination[] = [];
   /** Drained endpoints that are wanted again. */
@@ -39,9 +38,10 @@ export class Changeset {
     this.#family = family;
   }
 
-  entry(set: SetId, before: SetEntry | undefined, after: SetEntry | undefined): void {
-    if (after && !before) push(this.#added, set, after);
-    else if (before && !after) push(this.#removed, set, before);
+  entry(id: SetId, before: SetEntry | undefined, after: SetEntry | undefined): void {
+    const set = setName(id, this.#family);
+    if (after && !before) this.#added.push({ kind: 'addEntry', set, entry: after });
+    else if (before && !after) this.#removed.push({ kind: 'deleteEntry', set, entry: before });
   }
 
   /** On the device. */
@@ -50,30 +50,21 @@ export class Changeset {
     else if (isThere && !isWanted) this.#unbinds.push({ kind: 'unbind', ip });
   }
 
-  server(before: ExistingServer | undefined, after: VirtualServer | undefined): void {
-    if (before && after) {
-      this.attributes(before.attributes, after);
-      this.destinations(after, before.destinations);
-    } else if (before) this.deleteServer(before.attributes);
-    else if (after) {
-      this.#servers.push({ kind: 'newServer', server: attributesOf(after) });
-      this.destinations(after, []);
-    }
+  /** All but its endpoints. */
+  server(before: ServerAttributes | undefined, after: VirtualServer | undefined): void {
+    if (before && !after) this.#deletedServers.push({ kind: 'deleteServer', server: before });
+    else if (after && !before) this.#servers.push({ kind: 'newServer', server: attributesOf(after) });
+    else if (before && after && !hasAttributes(before, after))
+      this.#servers.push({ kind: 'setServer', server: attributesOf(after), was: before });
   }
 
-  deleteServer(server: ServerAttributes): void {
-    this.#deletedServers.push({ kind: 'deleteServer', server });
-  }
-
-  attributes(was: ServerAttributes, server: VirtualServer): void {
-    if (!hasAttributes(was, server))
-      this.#servers.push({ kind: 'setServer', server: attributesOf(server), was });
-  }
-
-  destinations(virtualServer: VirtualServer, existing: ExistingServer['destinations']): void {
-    const server = keyOf(virtualServer); // one for all of them: a start has a hundred thousand
+  destinations(
+    { protocol, ip, port, destinations }: VirtualServer,
+    existing: readonly WeightedDestination[],
+  ): void {
+    const server = { protocol, ip, port }; // one for all of them: a start has a hundred thousand
     const weights = new Map(existing.map(({ key, weight }) => [key, weight]));
-    for (const destination of virtualServer.destinations) {
+    for (const destination of destinations) {
       const was = weights.get(destination.key);
       weights.delete(destination.key);
       if (was === 1) continue;
@@ -81,19 +72,16 @@ export class Changeset {
       const kind = was === undefined ? 'newDestination' : 'setDestination';
       this.#servers.push({ kind, server, destination, weight: 1, was });
     }
-    if (weights.size === 0) return;
-    for (const destination of existing)
-      if (weights.has(destination.key)) this.#dismiss(server, destination, destination.weight);
-  }
-
-  /** Datagrams have no end that could be waited for. */
-  #dismiss(server: ServerKey, destination: Destination, was: number): void {
-    if (server.protocol !== 'TCP') {
-      this.#dismissed.push({ kind: 'deleteDestination', server, destination, was });
-      return;
+    for (const destination of weights.size === 0 ? [] : existing) {
+      if (!weights.has(destination.key)) continue;
+      const edit = { server, destination, weight: 0, was: destination.weight };
+      // Datagrams have no end that could be waited for.
+      if (protocol !== 'TCP') this.#dismissed.push({ kind: 'deleteDestination', ...edit });
+      else {
+        if (edit.was !== 0) this.#dismissed.push({ kind: 'setDestination', ...edit });
+        this.drained.push({ server, destination });
+      }
     }
-    if (was !== 0) this.#dismissed.push({ kind: 'setDestination', server, destination, weight: 0, was });
-    this.drained.push({ server, destination });
   }
 
   get edits(): readonly IpvsEdit[] {
@@ -101,8 +89,7 @@ export class Changeset {
   }
 
   get beforeRules(): readonly IpvsEdit[] {
-    const sets = SET_IDS.toReversed();
-    return [...sets.flatMap((id) => this.#entryEdits('addEntry', id, this.#added)), ...this.#servers];
+    return [...this.#added.toSorted((a, b) => orderOf(b) - orderOf(a)), ...this.#servers];
   }
 
   /** For when addresses must come before the rules. */
@@ -116,28 +103,21 @@ export class Changeset {
   }
 
   get entryDeletes(): readonly IpvsEdit[] {
-    return SET_IDS.flatMap((id) => this.#entryEdits('deleteEntry', id, this.#removed));
+    return this.#removed.toSorted((a, b) => orderOf(a) - orderOf(b));
   }
 
-  /** Entries that are deleted last. */
-  leaving(set: SetId): readonly SetEntry[] {
-    return this.#removed.get(set) ?? [];
-  }
-
-  #entryEdits(
-    kind: 'addEntry' | 'deleteEntry',
-    id: SetId,
-    entries: ReadonlyMap<SetId, readonly SetEntry[]>,
-  ): readonly IpvsEdit[] {
-    const set = setName(id, this.#family);
-    return (entries.get(id) ?? []).map((entry): IpvsEdit => ({ kind, set, entry }));
+  /** Entries of a set that are deleted last. */
+  leaving(name: string): readonly SetEntry[] {
+    return this.#removed.filter(({ set }) => set === name).map(({ entry }) => entry);
   }
 }
 
-function push(lists: Map<SetId, SetEntry[]>, set: SetId, entry: SetEntry): void {
-  const list = lists.get(set);
-  if (list) list.push(entry);
-  else lists.set(set, [entry]);
+const ORDER = new Map(
+  FAMILIES.flatMap((family) => SET_IDS.map((id, index) => [setName(id, family), index] as const)),
+);
+
+function orderOf({ set }: EntryEdit): number {
+  return ORDER.get(set) ?? 0;
 }
 
 function hasAttributes(a: ServerAttributes, b: ServerAttributes): boolean {
@@ -149,13 +129,15 @@ function hasAttributes(a: ServerAttributes, b: ServerAttributes): boolean {
   );
 }
 
-function keyOf({ protocol, ip, port }: ServerKey): ServerKey {
-  return { protocol, ip, port };
-}
-
 function attributesOf(server: VirtualServer): ServerAttributes {
   const { protocol, ip, port, scheduler, flags, timeout, clientPrefix } = server;
   return { protocol, ip, port, scheduler, flags, timeout, clientPrefix };
+}
+
+interface Draining {
+  readonly server: ServerKey;
+  /** By the endpoint's key; `since` when it drains. */
+  readonly endpoints: Map<string, { readonly destination: Destination; readonly since: number }>;
 }
 
 /**
@@ -164,7 +146,7 @@ function attributesOf(server: VirtualServer): ServerAttributes {
  * This process may die at any time: what is drained has weight 0 in the kernel, where the next one finds it.
  */
 export class GracefulTermination {
-  readonly #byServer = new Map<string, Map<string, ServerDestination & { readonly since: number }>>();
+  readonly #byServer = new Map<string, Draining>();
   readonly #limitMs: number;
 
   /** `limitMs`: after which a connection that is still open does not count; 0: it always does. */
@@ -177,28 +159,27 @@ export class GracefulTermination {
   }
 
   get servers(): readonly ServerKey[] {
-    return [...this.#byServer.values()]
-      .flatMap((list) => [...list.values()].slice(0, 1))
-      .map((one) => one.server);
+    return Array.from(this.#byServer.values(), ({ server }) => server);
   }
 
-  /** Those of a virtual server. */
   of(server: ServerKey): readonly Destination[] {
-    return Array.from(this.#byServer.get(serverKey(server))?.values() ?? [], (one) => one.destination);
+    const { endpoints } = this.#byServer.get(serverKey(server)) ?? {};
+    return Array.from(endpoints?.values() ?? [], ({ destination }) => destination);
   }
 
-  add({ server, destination }: ServerDestination, now: number): void {
+  add({ server, destination }: ServerDestination, since: number): void {
     const key = serverKey(server);
-    const list = this.#byServer.get(key) ?? new Map();
-    if (!list.has(destination.key)) list.set(destination.key, { server, destination, since: now });
-    this.#byServer.set(key, list);
+    const draining = this.#byServer.get(key) ?? { server, endpoints: new Map() };
+    this.#byServer.set(key, draining);
+    if (!draining.endpoints.has(destination.key))
+      draining.endpoints.set(destination.key, { destination, since });
   }
 
   /** It is wanted again, or gone. */
   remove({ server, destination }: ServerDestination): void {
-    const list = this.#byServer.get(serverKey(server));
-    list?.delete(destination.key);
-    if (list?.size === 0) this.#byServer.delete(serverKey(server));
+    const draining = this.#byServer.get(serverKey(server));
+    draining?.endpoints.delete(destination.key);
+    if (draining?.endpoints.size === 0) this.removeServer(server);
   }
 
   /** With a virtual server its endpoints go, whatever their connections. */
@@ -207,18 +188,14 @@ export class GracefulTermination {
   }
 
   /** Returns the edits that delete those of a server that have ended. Forgets what is gone, or has weight again. */
-  ended(server: ServerKey, states: readonly DestinationState[], now: number): readonly DestinationEdit[] {
+  ended(server: ServerKey, states: readonly KernelDestination[], now: number): readonly DestinationEdit[] {
     const edits: DestinationEdit[] = [];
-    for (const one of this.#byServer.get(serverKey(server))?.values() ?? []) {
-      const { destination, since } = one;
+    for (const { destination, since } of this.#byServer.get(serverKey(server))?.endpoints.values() ?? []) {
       const state = states.find(({ key }) => key === destination.key);
-      if (state?.weight !== 0) {
-        this.remove(one);
-        continue;
-      }
       const isOverdue = this.#limitMs > 0 && now - since >= this.#limitMs;
-      if (state.connections === 0 || isOverdue)
-        edits.push({ kind: 'deleteDestination', server, destination, was: 0 });
+      if (state?.weight !== 0) this.remove({ server, destination });
+      else if (isOverdue || openConnections([state]) === 0)
+        edits.push({ kind: 'deleteDestination', server, destination, weight: 0, was: 0 });
     }
     return edits;
   }

@@ -17,19 +17,17 @@ export type IpvsEdit =
   | { readonly kind: 'newServer' | 'deleteServer'; readonly server: ServerAttributes }
   | { readonly kind: 'setServer'; readonly server: ServerAttributes; readonly was: ServerAttributes }
   | DestinationEdit
-  | { readonly kind: 'makeDevice' }
-  | { readonly kind: 'dropDevice' }
+  | { readonly kind: 'makeDevice' | 'dropDevice' }
   | { readonly kind: 'bind' | 'unbind'; readonly ip: Ip };
 
-interface DestinationAt {
+/** Deleting one is a weight of 0, too. */
+export interface DestinationEdit {
+  readonly kind: 'newDestination' | 'setDestination' | 'deleteDestination';
   readonly server: ServerKey;
   readonly destination: Destination;
+  readonly weight: number;
   readonly was: number | undefined;
 }
-
-export type DestinationEdit =
-  | (DestinationAt & { readonly kind: 'newDestination' | 'setDestination'; readonly weight: number })
-  | (DestinationAt & { readonly kind: 'deleteDestination' });
 
 export type EditOutcome =
   | { readonly state: 'done' | 'exists' | 'absent' }
@@ -41,6 +39,7 @@ export interface KernelIpset {
   readonly type: string;
   /** How many entries it can have; a set of ports has no limit. */
   readonly capacity: number;
+  /** By `entryKey`. */
   readonly entries: ReadonlyMap<string, SetEntry>;
 }
 
@@ -48,35 +47,39 @@ export type KernelDevice =
   | { readonly state: 'absent' }
   /** A link of that name that is no dummy: not ours to change. */
   | { readonly state: 'foreign'; readonly type: string }
-  | {
-      readonly state: 'present';
-      readonly addresses: readonly Ip[];
-      /** The kernel has its addresses but no longer calls them this node's own. */
-      readonly broken: boolean;
-    };
+  /** `broken`: the kernel has its addresses but no longer calls them this node's own. */
+  | { readonly state: 'present'; readonly addresses: readonly Ip[]; readonly broken: boolean };
+
+/** `packets`: that clients sent since it was made; unset where nothing counts. */
+export interface KernelServer extends ServerAttributes {
+  readonly packets?: number | undefined;
+}
+
+export interface KernelDestination extends Destination {
+  readonly weight: number;
+  readonly activeConnections: number;
+  readonly inactiveConnections: number;
+  /** Connections to it and packets of clients since it was made; unset where nothing counts. */
+  readonly connections?: number | undefined;
+  readonly packets?: number | undefined;
+}
+
+export function openConnections(states: readonly KernelDestination[]): number {
+  return states.reduce((sum, each) => sum + each.activeConnections + each.inactiveConnections, 0);
+}
 
 /** Of one family. */
-export interface KernelState {
-  /** By name; those that are not there are left out. */
-  readonly sets: ReadonlyMap<string, KernelIpset>;
-  readonly device: KernelDevice;
-  /** Everybody's. */
-  readonly servers: readonly ServerAttributes[];
-}
-
-export interface DestinationState extends Destination {
-  readonly weight: number;
-  readonly connections: number;
-}
-
-export interface IpvsClient {
+export interface IpvsSource {
   /** `undefined`: there is none of that name. */
   readSet(name: string): Promise<KernelIpset | undefined>;
   readDevice(): Promise<KernelDevice>;
   /** Everybody's. */
-  readServers(): Promise<readonly ServerAttributes[]>;
-  /** Of each server; of one that is not there, none. */
-  readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly DestinationState[])[]>;
+  readServers(): Promise<readonly KernelServer[]>;
+  /** Of each server; one that is not there has none. */
+  readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly KernelDestination[])[]>;
+}
+
+export interface IpvsClient extends IpvsSource {
   /** In order; one that is refused stops none of the others. */
   apply(edits: readonly IpvsEdit[]): Promise<readonly EditOutcome[]>;
 }

@@ -6,7 +6,8 @@
  * what pods get instead is a matter of taste; `docs/ipvs.md` says what follows from it.
  */
 import { type Cidr, type Family, hostPort, type Ip, parseCidr, prefixOf } from '../../../model/ip.ts';
-import type { AllowedSources, Frontend, Routes, ServicePortPlan } from '../../../plan/types.ts';
+import { answersNodePorts } from '../../../plan/decide.ts';
+import type { Frontend, Plan, Routes, ServicePortPlan } from '../../../plan/types.ts';
 import type { SetEntry, SetId } from './sets.ts';
 import type { Protocol } from '../../../model/objects.ts';
 
@@ -26,116 +27,91 @@ export const PERSISTENT = 0x1;
 /** For the scheduler mh: the client's port counts too, else all of a client's connections meet the same endpoint. */
 export const MH_PORT = 0x10;
 
-export function compileVirtualServers(port: ServicePortPlan, options: VirtualServerOptions): IpvsFragment {
-  const builder = new Builder(port, options);
-  for (const { ip, port: endpointPort } of port.localEndpoints ?? []) {
-    const { protocol } = port;
-    builder.member('loopBack', { type: 'hash:ip,port,ip', ip, protocol, port: endpointPort, secondIp: ip });
-  }
-  for (const frontend of port.frontends) {
-    if (frontend.address === undefined) builder.nodePort(frontend);
-    else builder.addressed(frontend, frontend.address);
-  }
-  const { healthCheckNodePort } = port;
-  if (healthCheckNodePort !== 0)
-    builder.member('healthCheckNodePort', { type: 'bitmap:port', port: healthCheckNodePort });
-  return builder;
+/** `nodeIps`: without those of our device. */
+export function virtualServerOptions(
+  { family, view }: Pick<Plan, 'family' | 'view'>,
+  scheduler: string,
+  nodeIps: readonly Ip[],
+): VirtualServerOptions {
+  const ips = [...nodeIps].sort();
+  const nodePortIps = ips.filter((ip) => answersNodePorts(view.nodePorts, ip));
+  return { family, scheduler, nodeIps: ips, nodePortIps };
 }
 
-class Builder implements IpvsFragment {
-  readonly members: Member[] = [];
-  readonly servers: VirtualServer[] = [];
-  readonly #port: ServicePortPlan;
-  readonly #options: VirtualServerOptions;
-  /** Every frontend of a service port has the same allowed sources. */
-  readonly #hosts = new Set<Ip>();
+export function compileVirtualServers(port: ServicePortPlan, options: VirtualServerOptions): IpvsFragment {
+  const { protocol, preservesClientIP, affinitySeconds, healthCheckNodePort } = port;
+  const { scheduler, family, nodeIps, nodePortIps } = options;
+  const members: Member[] = [];
+  const servers: VirtualServer[] = [];
+  // Every frontend of a service port has the same allowed sources.
+  const hosts = new Set(port.frontends.find(({ allowedSources }) => allowedSources)?.allowedSources?.hosts);
 
-  constructor(port: ServicePortPlan, options: VirtualServerOptions) {
-    this.#port = port;
-    this.#options = options;
-  }
-
-  member(set: SetId, entry: SetEntry): void {
-    this.members.push({ set, entry });
-  }
-
-  addressed(frontend: Frontend, ip: Ip): void {
-    for (const set of setsOf(frontend, this.#port)) this.#ipPort(set, ip, frontend.port);
-    if (frontend.kind === 'loadBalancerIP') this.#sourceRanges(frontend, ip);
-    this.#server(ip, frontend, 'address');
-    if (!this.#options.nodeIps.includes(ip)) this.member('ipvsIPs', { type: 'hash:ip', ip });
-  }
-
-  nodePort(frontend: Frontend): void {
-    const { nodePortIps } = this.#options;
-    const { protocol, preservesClientIP } = this.#port;
-    const [all, local] = NODE_PORT_SETS[protocol];
-    for (const set of preservesClientIP ? [all, local] : [all]) {
-      if (protocol !== 'SCTP') this.member(set, { type: 'bitmap:port', port: frontend.port });
-      else for (const ip of nodePortIps) this.#ipPort(set, ip, frontend.port);
-    }
-    for (const ip of nodePortIps) this.#server(ip, frontend, 'nodePort');
-  }
-
-  #sourceRanges({ allowedSources, port }: Frontend, ip: Ip): void {
-    if (!allowedSources) return;
-    const { protocol } = this.#port;
-    this.#ipPort('loadBalancerFirewall', ip, port);
-    for (const net of allowedSources.ranges.flatMap(withoutEmptyPrefix))
-      this.member('loadBalancerSourceCidr', { type: 'hash:ip,port,net', ip, protocol, port, net });
-    if (this.#isHost(allowedSources, ip))
-      this.member('loadBalancerSourceIP', { type: 'hash:ip,port,ip', ip, protocol, port, secondIp: ip });
-  }
-
-  #isHost({ hosts }: AllowedSources, ip: Ip): boolean {
-    if (hosts.length > 0 && this.#hosts.size === 0) for (const host of hosts) this.#hosts.add(host);
-    return hosts.length > 0 && this.#hosts.has(ip);
-  }
-
-  #ipPort(set: SetId, ip: Ip, port: number): void {
-    this.member(set, { type: 'hash:ip,port', ip, protocol: this.#port.protocol, port });
-  }
-
-  #server(ip: Ip, { port, routes }: Frontend, rank: VirtualServer['rank']): void {
-    const { scheduler, family } = this.#options;
-    const { affinitySeconds, protocol } = this.#port;
-    this.servers.push({
-      protocol,
-      ip,
-      port,
+  const add = (set: SetId, entry: SetEntry): void => void members.push({ set, entry });
+  const addTriple = (set: SetId, ip: Ip, number: number): void =>
+    add(set, { type: 'hash:ip,port,ip', ip, protocol, port: number, secondIp: ip });
+  const serve = ({ routes }: Frontend, key: ServerKey, rank: VirtualServer['rank']): void =>
+    void servers.push({
+      ...key,
       scheduler,
       flags: (affinitySeconds === undefined ? 0 : PERSISTENT) | (scheduler === 'mh' ? MH_PORT : 0),
       timeout: affinitySeconds ?? 0,
       clientPrefix: family === 'IPv4' ? 32 : 128,
-      destinations: this.#destinations(routes),
+      destinations: destinationsOf(routes, port),
       rank,
-      servicePort: this.#port.name,
-      ...dropEntryOf(routes, { type: 'hash:ip,port', ip, protocol, port }),
+      servicePort: port.name,
+      ...dropEntryOf(routes, { type: 'hash:ip,port', ...key }),
     });
-  }
 
-  #destinations({ outside, pod, node }: Routes): readonly Destination[] {
-    const route = [outside, pod, node].find((each) => each.verdict === 'forward');
-    return route?.verdict === 'forward' ? (this.#port.pools[route.pool] ?? []) : [];
+  for (const { ip, port: number } of port.localEndpoints ?? []) addTriple('KUBE-LOOP-BACK', ip, number);
+  for (const frontend of port.frontends) {
+    const { address: ip, port: number, allowedSources } = frontend;
+    if (ip === undefined) {
+      const [all, local] = NODE_PORT_SETS[protocol];
+      for (const set of preservesClientIP ? [all, local] : [all])
+        if (protocol !== 'SCTP') add(set, { type: 'bitmap:port', port: number });
+        else
+          for (const each of nodePortIps)
+            add(set, { type: 'hash:ip,port', ip: each, protocol, port: number });
+      for (const each of nodePortIps) serve(frontend, { protocol, ip: each, port: number }, 1);
+      continue;
+    }
+    const key = { protocol, ip, port: number };
+    for (const set of setsOf(frontend, port)) add(set, { type: 'hash:ip,port', ...key });
+    if (frontend.kind === 'loadBalancerIP' && allowedSources) {
+      add('KUBE-LOAD-BALANCER-FW', { type: 'hash:ip,port', ...key });
+      for (const net of allowedSources.ranges.flatMap(withoutEmptyPrefix))
+        add('KUBE-LOAD-BALANCER-SOURCE-CIDR', { type: 'hash:ip,port,net', ...key, net });
+      if (hosts.has(ip)) addTriple('KUBE-LOAD-BALANCER-SOURCE-IP', ip, number);
+    }
+    serve(frontend, key, 0);
+    if (!nodeIps.includes(ip)) add('KUBE-IPVS-IPS', { type: 'hash:ip', ip });
   }
+  if (healthCheckNodePort !== 0)
+    add('KUBE-HEALTH-CHECK-NODE-PORT', { type: 'bitmap:port', port: healthCheckNodePort });
+  return { members, servers };
+}
+
+function destinationsOf({ outside, pod, node }: Routes, { pools }: ServicePortPlan): readonly Destination[] {
+  const route = [outside, pod, node].find((each) => each.verdict === 'forward');
+  return route?.verdict === 'forward' ? (pools[route.pool] ?? []) : [];
 }
 
 /** Of all node ports, and of those whose clients keep their address. */
 export const NODE_PORT_SETS: Readonly<Record<Protocol, readonly [all: SetId, local: SetId]>> = {
-  TCP: ['nodePortTcp', 'nodePortLocalTcp'],
-  UDP: ['nodePortUdp', 'nodePortLocalUdp'],
-  SCTP: ['nodePortSctp', 'nodePortLocalSctp'],
+  TCP: ['KUBE-NODE-PORT-TCP', 'KUBE-NODE-PORT-LOCAL-TCP'],
+  UDP: ['KUBE-NODE-PORT-UDP', 'KUBE-NODE-PORT-LOCAL-UDP'],
+  SCTP: ['KUBE-NODE-PORT-SCTP-HASH', 'KUBE-NODE-PORT-LOCAL-SCTP-HASH'],
 };
 
 /** In which sets the rules look an address up that clients dial. */
 function setsOf({ kind }: Frontend, { preservesClientIP }: ServicePortPlan): readonly SetId[] {
   switch (kind) {
     case 'clusterIP':
-      return ['clusterIP'];
+      return ['KUBE-CLUSTER-IP'];
     case 'externalIP':
-      return [preservesClientIP ? 'externalIPLocal' : 'externalIP'];
+      return [preservesClientIP ? 'KUBE-EXTERNAL-IP-LOCAL' : 'KUBE-EXTERNAL-IP'];
     case 'loadBalancerIP':
-      return preservesClientIP ? ['loadBalancer', 'loadBalancerLocal'] : ['loadBalancer'];
+      return preservesClientIP ? ['KUBE-LOAD-BALANCER', 'KUBE-LOAD-BALANCER-LOCAL'] : ['KUBE-LOAD-BALANCER'];
     case 'nodePort':
       return [];
   }
@@ -144,7 +120,7 @@ function setsOf({ kind }: Frontend, { preservesClientIP }: ServicePortPlan): rea
 function dropEntryOf({ outside, pod, node }: Routes, entry: SetEntry): Pick<VirtualServer, 'dropEntry'> {
   if (outside.verdict !== 'drop') return {};
   const isForAll = pod.verdict === 'drop' && node.verdict === 'drop';
-  return { dropEntry: { set: isForAll ? 'noLocal' : 'noLocalOutside', entry } };
+  return { dropEntry: { set: isForAll ? 'KUBE-NO-LOCAL' : 'KUBE-NO-LOCAL-OUTSIDE', entry } };
 }
 
 /** The kernel's sets refuse a network of no bits, so "everybody" is written in two halves. */
@@ -172,8 +148,8 @@ export interface VirtualServer extends ServerKey {
   /** How much of a client's address counts for persistence. */
   readonly clientPrefix: number;
   readonly destinations: readonly Destination[];
-  /** An address that a service names beats a node port of the same number on the same address. */
-  readonly rank: 'address' | 'nodePort';
+  /** 0: an address that a service names. It beats a node port of the same number on that address, which has 1. */
+  readonly rank: 0 | 1;
   /** Of which service port: `namespace/name:port`. */
   readonly servicePort: string;
   /** By it rules drop what the policy keeps from endpoints elsewhere; there while this server is. */

@@ -29,18 +29,18 @@ export class DesiredState {
   add({ members, servers }: IpvsFragment): void {
     for (const member of members) this.#count(member, 1);
     for (const server of servers)
-      this.#setServers(server, (others) =>
-        others.length === 0 ? [server] : [...others, server].sort(byRank),
-      );
+      this.#setServers(server, (others) => [...others, server].sort((a, b) => a.rank - b.rank));
   }
 
   remove({ members, servers }: IpvsFragment): void {
     for (const member of members) this.#count(member, -1);
     for (const server of servers)
-      this.#setServers(server, (all) => {
-        const index = all.findIndex(({ rank }) => rank === server.rank);
-        return all.filter((_, at) => at !== index);
-      });
+      this.#setServers(server, (all) =>
+        all.toSpliced(
+          all.findIndex(({ rank }) => rank === server.rank),
+          1,
+        ),
+      );
   }
 
   has(set: SetId, key: string): boolean {
@@ -57,11 +57,11 @@ export class DesiredState {
 
   /** Whether the device has to have it. */
   isBound(ip: string): boolean {
-    return this.has('ipvsIPs', ip);
+    return this.has('KUBE-IPVS-IPS', ip);
   }
 
   *boundIps(): Generator<Ip> {
-    for (const [, entry] of this.entriesOf('ipvsIPs')) if (entry.type === 'hash:ip') yield entry.ip;
+    for (const [, entry] of this.entriesOf('KUBE-IPVS-IPS')) if (entry.type === 'hash:ip') yield entry.ip;
   }
 
   server(key: string): VirtualServer | undefined {
@@ -78,14 +78,17 @@ export class DesiredState {
       for (const [key, before] of touched) {
         const after = this.#members.get(set)?.get(key)?.entry;
         changes.entry(set, before, after);
-        const { type, ...entry } = after ?? before ?? {};
-        if (type === 'hash:ip' && 'ip' in entry) changes.address(entry.ip, !!before, !!after);
+        const entry = after ?? before;
+        if (entry?.type === 'hash:ip') changes.address(entry.ip, !!before, !!after);
       }
     for (const [key, before] of this.#touchedServers) {
       const after = this.server(key);
       if (before === after) continue;
-      if (before && before.destinations === after?.destinations) changes.attributes(before, after);
-      else changes.server(before && asWritten(before, drained(before)), after);
+      changes.server(before, after);
+      if (!after || before?.destinations === after.destinations) continue;
+      const served = before?.destinations.map((endpoint) => weighted(endpoint, 1)) ?? [];
+      const unserved = before ? drained(before).map((endpoint) => weighted(endpoint, 0)) : [];
+      changes.destinations(after, [...served, ...unserved]);
     }
     this.forgetChanges();
   }
@@ -124,16 +127,9 @@ export class DesiredState {
   }
 }
 
-function asWritten(server: VirtualServer, drained: readonly Destination[]) {
-  const served = server.destinations.map(({ ip, port, key }) => ({ ip, port, key, weight: 1 }));
-  return {
-    attributes: server,
-    destinations: [...served, ...drained.map((destination) => ({ ...destination, weight: 0 }))],
-  };
-}
-
-function byRank(a: VirtualServer, b: VirtualServer): number {
-  return (a.rank === 'address' ? 0 : 1) - (b.rank === 'address' ? 0 : 1);
+/** No spread: a planned endpoint computes its key. */
+function weighted({ ip, port, key }: Destination, weight: number) {
+  return { ip, port, key, weight };
 }
 
 function inner<K, K2, V>(maps: Map<K, Map<K2, V>>, key: K): Map<K2, V> {

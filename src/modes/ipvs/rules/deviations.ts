@@ -5,7 +5,7 @@ import type { Protocol } from '../../../model/objects.ts';
 import { isLocalEndpoint } from '../../../plan/addresses.ts';
 import { classifySource, type Host, isAllowed, isLocal, type Packet } from '../../../plan/decide.ts';
 import type { FoundFrontend, Plan, PoolName } from '../../../plan/types.ts';
-import type { Deviation, Instead } from '../../deviations.ts';
+import type { Decided, Deviation, Instead } from '../../deviations.ts';
 
 export const IPVS_DEVIATIONS: readonly Deviation[] = [
   {
@@ -39,61 +39,61 @@ export const IPVS_DEVIATIONS: readonly Deviation[] = [
   {
     reason:
       'a virtual server of IPVS has one list of endpoints for all sources: with the policy Local, pods and the node reach those of this node too',
-    instead: ({ decision, plan, packet, host }) => {
-      if (decision.verdict !== 'forward') return undefined;
-      const { outside } = decision.frontend.routes;
-      const route = decision.frontend.routes[classifySource(plan.view.localDetector, packet, host)];
-      if (outside.verdict !== 'forward' || route.verdict !== 'forward' || outside.pool === route.pool)
-        return undefined;
-      const masquerade = masqueradesNode(decision, plan, packet) ?? route.masquerade;
-      return targetsIn(plan, decision, outside.pool, packet, masquerade);
+    instead: (decided) => {
+      const found = forwarding(decided);
+      const outside = found?.decision.frontend.routes.outside;
+      if (!found || outside?.verdict !== 'forward' || outside.pool === found.route.pool) return undefined;
+      return targetsIn(decided, found.decision, outside.pool, found.masquerade);
     },
   },
   {
     reason:
       'in IPVS mode, of what the node itself sends, only what comes from its own address or the dialled one is held against source ranges',
-    instead: ({ decision, plan, packet }) => {
+    instead: (decided) => {
+      const { decision, plan, packet } = decided;
       if (decision.verdict !== 'drop' || decision.reason !== 'source not allowed') return undefined;
       if (packet.inInterface !== undefined) return undefined;
       if (packet.source === plan.view.nodeIp || packet.source === packet.destination) return undefined;
       const { outside, pod, node } = decision.frontend.routes;
       const served = [outside, pod, node].find(({ verdict }) => verdict === 'forward');
       if (served?.verdict !== 'forward') return undefined;
-      const masquerade = masqueradesNode(decision, plan, packet) ?? true;
-      return targetsIn(plan, decision, served.pool, packet, masquerade);
+      return targetsIn(decided, decision, served.pool, masqueradesNode(decision, plan, packet) ?? true);
     },
   },
   {
     reason:
       'what the node itself sends comes from the node either way: in IPVS mode it is masqueraded only where it would come from a service address',
-    instead: ({ decision, plan, packet, host }) => {
-      if (decision.verdict !== 'forward') return undefined;
-      const masquerade = masqueradesNode(decision, plan, packet);
-      const route = decision.frontend.routes[classifySource(plan.view.localDetector, packet, host)];
-      if (masquerade === undefined || route.verdict !== 'forward' || masquerade === route.masquerade)
-        return undefined;
-      return targetsIn(plan, decision, route.pool, packet, masquerade);
+    instead: (decided) => {
+      const found = forwarding(decided);
+      if (!found || found.masquerade === found.route.masquerade) return undefined;
+      return targetsIn(decided, found.decision, found.route.pool, found.masquerade);
     },
   },
   {
     reason:
       'an endpoint of another node that dials itself through this one is not masqueraded, so that connection is lost: KUBE-LOOP-BACK has endpoints of this node only. In a cluster its own node serves it',
-    instead: ({ decision, plan, packet, host }) => {
-      if (decision.verdict !== 'forward') return undefined;
-      const route = decision.frontend.routes[classifySource(plan.view.localDetector, packet, host)];
-      if (route.verdict !== 'forward' || route.masquerade) return undefined;
-      const { protocol } = decision.servicePort;
+    instead: (decided) => {
+      const { decision, route } = forwarding(decided) ?? {};
+      if (!decision || !route || route.masquerade) return undefined;
       const targets = decision.targets.map(({ endpoint, masquerade }) => ({
         endpoint,
-        masquerade: masquerade && isHairpin(plan, protocol, endpoint, packet),
+        masquerade: masquerade && isHairpin(decided, decision.servicePort.protocol, endpoint),
       }));
-      const isOther = targets.some(
-        ({ masquerade }, index) => masquerade !== decision.targets[index]?.masquerade,
+      const isSame = targets.every(
+        ({ masquerade }, index) => masquerade === decision.targets[index]?.masquerade,
       );
-      return isOther ? { targets, pool: route.pool } : undefined;
+      return isSame ? undefined : { targets, pool: route.pool };
     },
   },
 ];
+
+/** Where it is forwarded, and whether the rules masquerade it. */
+function forwarding({ decision, plan, packet, host }: Decided) {
+  if (decision.verdict !== 'forward') return undefined;
+  const route = decision.frontend.routes[classifySource(plan.view.localDetector, packet, host)];
+  if (route.verdict !== 'forward') return undefined;
+  return { decision, route, masquerade: masqueradesNode(decision, plan, packet) ?? route.masquerade };
+}
 
 function hasServicePort(plan: Plan, address: Ip): boolean {
   for (const _ of plan.portsAt(address)) return true;
@@ -109,38 +109,29 @@ function masqueradesNode(
   const { inInterface, source } = packet;
   if (inInterface !== undefined) return undefined;
   if (isLoopback(source)) return false;
-  switch (frontend.kind) {
-    case 'nodePort':
-      // The client's address is kept, and here that is the node's own.
-      return !servicePort.preservesClientIP;
-    case 'clusterIP': {
-      // Without a choice of its own it dials a service address from that address, which no endpoint could answer.
-      if (view.masqueradeAll || source === view.nodeIp) return true;
-      const { localDetector } = view;
-      return localDetector.kind !== 'none' && classifySource(localDetector, packet, NOBODY) !== 'pod';
-    }
-    default:
-      return true;
-  }
+  // The client's address is kept, and here that is the node's own.
+  if (frontend.kind === 'nodePort') return !servicePort.preservesClientIP;
+  // Without a choice of its own it dials a service address from that address, which no endpoint could answer.
+  if (frontend.kind !== 'clusterIP' || view.masqueradeAll || source === view.nodeIp) return true;
+  const { localDetector } = view;
+  return localDetector.kind !== 'none' && classifySource(localDetector, packet, NOBODY) !== 'pod';
 }
 
 const NOBODY: Host = { addresses: [] };
 
 function targetsIn(
-  plan: Plan,
-  { servicePort }: FoundFrontend,
+  decided: Decided,
+  { servicePort: { pools, protocol } }: FoundFrontend,
   pool: PoolName,
-  packet: Packet,
-  masquerade: boolean,
+  isMasqueraded: boolean,
 ): Instead {
-  const targets = (servicePort.pools[pool] ?? []).map((endpoint) => ({
-    endpoint,
-    masquerade: masquerade || isHairpin(plan, servicePort.protocol, endpoint, packet),
-  }));
+  const targets = (pools[pool] ?? []).map((endpoint) => {
+    return { endpoint, masquerade: isMasqueraded || isHairpin(decided, protocol, endpoint) };
+  });
   return { targets, pool };
 }
 
 /** KUBE-LOOP-BACK has endpoints of this node. */
-function isHairpin(plan: Plan, protocol: Protocol, endpoint: Endpoint, { source }: Packet): boolean {
-  return endpoint.ip === source && isLocalEndpoint(plan, protocol, endpoint);
+function isHairpin({ plan, packet }: Decided, protocol: Protocol, endpoint: Endpoint): boolean {
+  return endpoint.ip === packet.source && isLocalEndpoint(plan, protocol, endpoint);
 }

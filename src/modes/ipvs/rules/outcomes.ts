@@ -14,30 +14,22 @@ import {
 } from './compile.ts';
 import { entryKey, type SetEntry, setName } from './sets.ts';
 
-interface EditInfo {
-  readonly verb: 'create' | 'change' | 'delete';
-  /** The outcome when another program has been there. Deleting what is not there is no surprise; adding to it is. */
-  readonly unexpected?: 'exists' | 'absent';
-  /** It belongs to service ports. */
-  readonly isServices?: true;
-}
-
-const EDITS: Readonly<Record<IpvsEdit['kind'], EditInfo>> = {
-  createSet: { verb: 'create' },
-  destroySet: { verb: 'delete' },
-  swapSets: { verb: 'change', unexpected: 'absent' },
-  addEntry: { verb: 'create', unexpected: 'absent', isServices: true },
-  deleteEntry: { verb: 'delete' },
-  newServer: { verb: 'create', unexpected: 'exists', isServices: true },
-  setServer: { verb: 'change', unexpected: 'absent', isServices: true },
-  deleteServer: { verb: 'delete' },
-  newDestination: { verb: 'create', unexpected: 'absent', isServices: true },
-  setDestination: { verb: 'change', unexpected: 'absent', isServices: true },
-  deleteDestination: { verb: 'delete' },
-  makeDevice: { verb: 'create' },
-  dropDevice: { verb: 'delete' },
-  bind: { verb: 'create', isServices: true },
-  unbind: { verb: 'delete' },
+export const VERBS: Readonly<Record<IpvsEdit['kind'], 'create' | 'change' | 'delete'>> = {
+  createSet: 'create',
+  destroySet: 'delete',
+  swapSets: 'change',
+  addEntry: 'create',
+  deleteEntry: 'delete',
+  newServer: 'create',
+  setServer: 'change',
+  deleteServer: 'delete',
+  newDestination: 'create',
+  setDestination: 'change',
+  deleteDestination: 'delete',
+  makeDevice: 'create',
+  dropDevice: 'delete',
+  bind: 'create',
+  unbind: 'delete',
 };
 
 export class Outcomes {
@@ -91,20 +83,20 @@ export class Outcomes {
     }
     if (edit.kind === 'createSet' || edit.kind === 'newServer' || edit.kind === 'makeDevice')
       this.#missing.add(objectOf(edit));
-    const { verb, isServices } = EDITS[edit.kind];
-    const error = new JunctionError(
-      'IPVS_REFUSED',
-      `${verb} ${editName(edit)}: ${name}`,
-      hintFor(edit, name),
-    );
-    if (isServices) this.refused.set(editName(edit), error);
+    const verb = VERBS[edit.kind];
+    const what = editName(edit);
+    const error = new JunctionError('IPVS_REFUSED', `${verb} ${what}: ${name}`, hintFor(edit, name));
+    const isServicePorts = 'entry' in edit || 'server' in edit || 'ip' in edit;
+    if (isServicePorts && verb !== 'delete') this.refused.set(what, error);
     else this.#errors.push(error);
   }
 }
 
+/** Another program has been there. Deleting what is not there is no surprise; adding to it is. */
 function isUnexpected(edit: IpvsEdit, state: 'exists' | 'absent'): boolean {
-  const isDeletion = edit.kind === 'setDestination' && edit.weight === 0;
-  return EDITS[edit.kind].unexpected === state && !isDeletion;
+  if (edit.kind === 'newServer') return state === 'exists';
+  const isDeletion = VERBS[edit.kind] === 'delete' || ('weight' in edit && edit.weight === 0);
+  return state === 'absent' && !isDeletion;
 }
 
 /** Which service ports ask for each of these, by `editName`. */
@@ -155,16 +147,19 @@ export function objectOf(edit: IpvsEdit): string {
 }
 
 function hintFor(edit: IpvsEdit, name: string): { readonly hint?: string } {
-  if (edit.kind === 'newServer' && name === 'ENOENT')
-    return {
-      hint: `The kernel has no scheduler ${edit.server.scheduler}: modprobe ip_vs_${edit.server.scheduler}`,
-    };
+  if (edit.kind === 'newServer' && name === 'ENOENT') {
+    const { scheduler } = edit.server;
+    return { hint: `The kernel has no scheduler ${scheduler}: modprobe ip_vs_${scheduler}` };
+  }
   if (edit.kind === 'makeDevice' && name === 'EOPNOTSUPP')
     return { hint: 'The kernel has no dummy devices: modprobe dummy' };
   if (edit.kind === 'createSet' && name === 'IPSET_ERR_FIND_TYPE')
-    return {
-      hint: `The kernel has no sets of this type: modprobe ip_set_${edit.type.replaceAll(':', '_').replaceAll(',', '')}`,
-    };
+    return { hint: `The kernel has no sets of this type: modprobe ${moduleOf(edit.type)}` };
   if (name === 'IPSET_ERR_HASH_FULL') return { hint: 'The set is full; the next sync makes it larger.' };
   return {};
+}
+
+/** `hash:ip,port,net`: `ip_set_hash_ipportnet` */
+export function moduleOf(setType: string): string {
+  return `ip_set_${setType.replace(':', '_').replaceAll(',', '')}`;
 }

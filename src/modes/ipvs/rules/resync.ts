@@ -7,35 +7,33 @@ import type { Family } from '../../../model/ip.ts';
 import type { Changeset } from './changeset.ts';
 import {
   DEVICE,
-  type IpvsClient,
+  type IpvsSource,
   type KernelDevice,
   type KernelIpset,
   type ServerAttributes,
 } from './client.ts';
 import { type ServerKey, serverKey } from './compile.ts';
 import type { DesiredState } from './desiredState.ts';
-import { capacityFor, createSet, entryKey, IPSETS, SET_IDS, type SetId, setName } from './sets.ts';
+import { capacityFor, entryKey, growSet, IPSETS, SET_IDS, type SetId, setName } from './sets.ts';
 
 /** Reading more at a time would hold up everything else. */
 const SERVERS_PER_PART = 64;
 
 export interface ComparisonOptions {
-  readonly client: Omit<IpvsClient, 'apply'>;
+  readonly client: IpvsSource;
   readonly family: Family;
   readonly desired: DesiredState;
   /** The node's own: by these a virtual server of a node port is known. */
   readonly nodeIps: ReadonlySet<string>;
   /** A virtual server that nothing wants stays all the same. */
   readonly isExcluded: (server: ServerKey) => boolean;
-  /** How many entries each set can have; filled in. */
-  readonly capacities?: Map<SetId, number>;
 }
 
 /** A part of the kernel as it was just read. Adds what has to change, step by step. */
 export type Comparison = (changes: Changeset) => Generator<void>;
 
 export async function* compareKernel(options: ComparisonOptions): AsyncGenerator<Comparison, void> {
-  const { client, family, desired, nodeIps, isExcluded, capacities } = options;
+  const { client, family, desired, nodeIps, isExcluded } = options;
   const device = await client.readDevice();
   yield (changes) => compareDevice(device, desired, changes);
   const sets = new Map<string, KernelIpset>();
@@ -43,8 +41,17 @@ export async function* compareKernel(options: ComparisonOptions): AsyncGenerator
     const name = setName(id, family);
     const set = await client.readSet(name);
     if (set) sets.set(name, set);
-    capacities?.set(id, set?.capacity ?? capacityFor(desired.sizeOf(id)));
-    yield (changes) => compareSet({ id, family, set }, desired, changes);
+    yield function* (changes) {
+      const { type } = IPSETS[id];
+      const size = desired.sizeOf(id);
+      if (!set) changes.made.push({ kind: 'createSet', set: name, type, capacity: capacityFor(size) });
+      else if (set.type !== type) throw wrongType(name, set.type, type);
+      yield* compareSet(id, set?.entries ?? NO_ENTRIES, desired, changes);
+      const leaving = changes.leaving(name);
+      if (!set || size + leaving.length <= set.capacity) return;
+      const entries = Array.from(desired.entriesOf(id), ([, entry]) => entry);
+      changes.made.push(...growSet(id, family, [...entries, ...leaving], set.capacity));
+    };
   }
   const isKnown = (key: string): boolean => desired.server(key) !== undefined;
   const bound = device.state === 'present' ? device.addresses : [];
@@ -63,14 +70,14 @@ export async function* compareKernel(options: ComparisonOptions): AsyncGenerator
   }
 }
 
+const NO_ENTRIES: KernelIpset['entries'] = new Map();
+
 function* compareDevice(device: KernelDevice, desired: DesiredState, changes: Changeset): Generator<void> {
   if (device.state === 'foreign')
     throw new JunctionError(
       'DEVICE_TAKEN',
       `there is a link ${DEVICE} that is a ${device.type}, not a dummy`,
-      {
-        hint: `Find out who made it; when nobody needs it: ip link delete ${DEVICE}`,
-      },
+      { hint: `Find out who made it; when nobody needs it: ip link delete ${DEVICE}` },
     );
   const isUsable = device.state === 'present' && !device.broken;
   if (!isUsable) {
@@ -85,26 +92,17 @@ function* compareDevice(device: KernelDevice, desired: DesiredState, changes: Ch
   for (const ip of bound) changes.address(ip, true, desired.isBound(ip));
 }
 
-interface ReadSet {
-  readonly id: SetId;
-  readonly family: Family;
-  readonly set: KernelIpset | undefined;
-}
-
 function* compareSet(
-  { id, family, set }: ReadSet,
+  id: SetId,
+  entries: KernelIpset['entries'],
   desired: DesiredState,
   changes: Changeset,
 ): Generator<void> {
-  const { type } = IPSETS[id];
-  if (set && set.type !== type) throw wrongType(setName(id, family), set.type, type);
-  if (!set) changes.made.push(createSet(id, family, capacityFor(desired.sizeOf(id))));
-  const entries = set?.entries;
   for (const [key, entry] of desired.entriesOf(id)) {
-    changes.entry(id, entries?.get(key), entry);
+    changes.entry(id, entries.get(key), entry);
     yield;
   }
-  for (const [key, entry] of entries ?? []) {
+  for (const [key, entry] of entries) {
     if (!desired.has(id, key)) changes.entry(id, entry, undefined);
     yield;
   }
@@ -132,28 +130,21 @@ function* compareServers(
     const key = serverKey(server);
     const wanted = desired.server(key);
     there.add(key);
-    if (wanted) changes.attributes(server, wanted);
-    else if (!isExcluded(server)) changes.deleteServer(server);
+    if (wanted || !isExcluded(server)) changes.server(server, wanted);
     yield;
   }
   for (const [key, server] of desired.servers()) {
-    if (!there.has(key)) changes.server(undefined, server);
+    if (!there.has(key)) {
+      changes.server(undefined, server);
+      changes.destinations(server, []);
+    }
     yield;
   }
-}
-
-interface Signs {
-  readonly family: Family;
-  /** By name. */
-  readonly sets: ReadonlyMap<string, KernelIpset>;
-  /** Addresses of our device. */
-  readonly bound: readonly string[];
-  readonly nodeIps: ReadonlySet<string>;
 }
 
 /** Those of our names, by name. */
 export async function readSets(
-  client: Pick<IpvsClient, 'readSet'>,
+  client: Pick<IpvsSource, 'readSet'>,
   family: Family,
 ): Promise<ReadonlyMap<string, KernelIpset>> {
   const sets = new Map<string, KernelIpset>();
@@ -165,6 +156,13 @@ export async function readSets(
   return sets;
 }
 
+interface Signs extends Pick<ComparisonOptions, 'family' | 'nodeIps'> {
+  /** By name. */
+  readonly sets: ReadonlyMap<string, KernelIpset>;
+  /** Addresses of our device. */
+  readonly bound: readonly string[];
+}
+
 /** Virtual servers that are ours to change: wanted, or named by our sets or device. */
 export function ourServers(
   servers: readonly ServerAttributes[],
@@ -172,23 +170,21 @@ export function ourServers(
   isKnown: (key: string) => boolean = () => false,
 ): readonly ServerAttributes[] {
   const bound = new Set(addresses);
-  const entriesOf = (id: SetId): KernelIpset['entries'] | undefined => sets.get(setName(id, family))?.entries;
-  const named = ADDRESS_SETS.map(entriesOf);
-  const nodePorts = { TCP: entriesOf('nodePortTcp'), UDP: entriesOf('nodePortUdp'), SCTP: undefined };
+  const has = (id: SetId, key: string): boolean => sets.get(setName(id, family))?.entries.has(key) ?? false;
   return servers.filter((server) => {
     const { ip, protocol, port } = server;
     if (isKnown(serverKey(server)) || bound.has(ip)) return true;
     const key = entryKey({ type: 'hash:ip,port', ip, protocol, port });
-    if (named.some((entries) => entries?.has(key))) return true;
+    if (ADDRESS_SETS.some((id) => has(id, key))) return true;
     // A node port of a former process: on an address of this node, with a port that our sets name.
-    return nodeIps.has(ip) && (nodePorts[protocol]?.has(String(port)) ?? false);
+    return nodeIps.has(ip) && protocol !== 'SCTP' && has(`KUBE-NODE-PORT-${protocol}`, String(port));
   });
 }
 
 const ADDRESS_SETS: readonly SetId[] = [
-  'clusterIP',
-  'externalIP',
-  'externalIPLocal',
-  'loadBalancer',
-  'nodePortSctp',
+  'KUBE-CLUSTER-IP',
+  'KUBE-EXTERNAL-IP',
+  'KUBE-EXTERNAL-IP-LOCAL',
+  'KUBE-LOAD-BALANCER',
+  'KUBE-NODE-PORT-SCTP-HASH',
 ];

@@ -69,27 +69,27 @@ function base(options: CompileOptions): BaseFragment {
     chains: [
       ownChain('nat', CHAINS.services, servicesRules(options, sets)),
       ownChain('nat', CHAINS.postrouting, [
-        sets.commented('loopBack', DIALLED_FROM, { kind: 'masquerade', randomFully: false }),
+        sets.commented('KUBE-LOOP-BACK', DIALLED_FROM, { kind: 'masquerade', randomFully: false }),
         ...masqueradeMarked(options),
       ]),
       ownChain('nat', IPVS_CHAINS.nodePort, nodePortRules(sets)),
       ownChain('nat', IPVS_CHAINS.loadBalancer, [
-        sets.commented('loadBalancerLocal', DIALLED, target.masquerade, match.fromLocal),
-        sets.commented('loadBalancerLocal', DIALLED, target.return),
+        sets.commented('KUBE-LOAD-BALANCER-LOCAL', DIALLED, target.masquerade, match.fromLocal),
+        sets.commented('KUBE-LOAD-BALANCER-LOCAL', DIALLED, target.return),
         rule([], target.masquerade),
       ]),
       markMasquerade(options.masqueradeMark),
       ownChain('filter', CHAINS.forward, [acceptMarked(options.masqueradeMark), acceptEstablished]),
       ownChain('filter', IPVS_CHAINS.nodePort, [
-        sets.commented('healthCheckNodePort', ['dst'], target.accept),
+        sets.commented('KUBE-HEALTH-CHECK-NODE-PORT', ['dst'], target.accept),
       ]),
       ownChain('filter', CHAINS.proxyFirewall, [
         ...noLocalRules(options, sets),
-        sets.commented('loadBalancerFirewall', DIALLED, target.jump(IPVS_CHAINS.sourceRanges)),
+        sets.commented('KUBE-LOAD-BALANCER-FW', DIALLED, target.jump(IPVS_CHAINS.sourceRanges)),
       ]),
       ownChain('filter', IPVS_CHAINS.sourceRanges, [
-        sets.commented('loadBalancerSourceCidr', DIALLED_FROM, target.return),
-        sets.commented('loadBalancerSourceIP', DIALLED_FROM, target.return),
+        sets.commented('KUBE-LOAD-BALANCER-SOURCE-CIDR', DIALLED_FROM, target.return),
+        sets.commented('KUBE-LOAD-BALANCER-SOURCE-IP', DIALLED_FROM, target.return),
         rule([], target.drop),
       ]),
       ownChain('filter', IPVS_CHAINS.ipvsFilter, accessRules(sets)),
@@ -127,25 +127,25 @@ class Sets {
 function servicesRules(options: CompileOptions, sets: Sets): readonly Rule[] {
   return [
     rule([match.source(LOOPBACK_RANGE[options.family])], target.return),
-    sets.commented('loadBalancer', DIALLED, target.jump(IPVS_CHAINS.loadBalancer)),
+    sets.commented('KUBE-LOAD-BALANCER', DIALLED, target.jump(IPVS_CHAINS.loadBalancer)),
     clusterIPRule(options, sets),
-    sets.commented('externalIP', DIALLED, target.masquerade),
-    sets.commented('externalIP', DIALLED, target.accept, match.toLocal),
+    sets.commented('KUBE-EXTERNAL-IP', DIALLED, target.masquerade),
+    sets.commented('KUBE-EXTERNAL-IP', DIALLED, target.accept, match.toLocal),
     // What the node dials itself has the dialled address as its source, at which nobody else could answer it.
-    sets.commented('externalIPLocal', DIALLED, target.masquerade, match.fromLocal),
-    sets.commented('externalIPLocal', DIALLED, target.accept, match.toLocal),
+    sets.commented('KUBE-EXTERNAL-IP-LOCAL', DIALLED, target.masquerade, match.fromLocal),
+    sets.commented('KUBE-EXTERNAL-IP-LOCAL', DIALLED, target.accept, match.toLocal),
     rule([match.toLocal], target.jump(IPVS_CHAINS.nodePort)),
-    sets.plain('clusterIP', DIALLED, target.accept),
-    sets.plain('loadBalancer', DIALLED, target.accept),
+    sets.plain('KUBE-CLUSTER-IP', DIALLED, target.accept),
+    sets.plain('KUBE-LOAD-BALANCER', DIALLED, target.accept),
   ];
 }
 
 function clusterIPRule({ view }: CompileOptions, sets: Sets): Rule {
-  if (view.masqueradeAll) return sets.commented('clusterIP', DIALLED, target.masquerade);
+  if (view.masqueradeAll) return sets.commented('KUBE-CLUSTER-IP', DIALLED, target.masquerade);
   const others = podMatch(view.localDetector, 'others');
-  if (others) return sets.commented('clusterIP', DIALLED, target.masquerade, others);
+  if (others) return sets.commented('KUBE-CLUSTER-IP', DIALLED, target.masquerade, others);
   // Pods cannot be told apart; but what comes from a service address is the node's own.
-  return sets.commented('clusterIP', ['src', 'dst'], target.masquerade);
+  return sets.commented('KUBE-CLUSTER-IP', ['src', 'dst'], target.masquerade);
 }
 
 function nodePortRules(sets: Sets): readonly Rule[] {
@@ -165,18 +165,23 @@ function nodePortRules(sets: Sets): readonly Rule[] {
 function noLocalRules({ view }: CompileOptions, sets: Sets): readonly Rule[] {
   const others = [podMatch(view.localDetector, 'others')].flatMap((one) => one ?? []);
   return [
-    sets.commented('noLocal', DIALLED, target.drop),
-    sets.commented('noLocalOutside', DIALLED, target.drop, ...others, match.notFromLocal),
+    sets.commented('KUBE-NO-LOCAL', DIALLED, target.drop),
+    sets.commented('KUBE-NO-LOCAL-OUTSIDE', DIALLED, target.drop, ...others, match.notFromLocal),
   ];
 }
 
 /** What listens on all of the node's addresses would otherwise be reached by service addresses too. */
 function accessRules(sets: Sets): readonly Rule[] {
-  const known = ['loadBalancer', 'clusterIP', 'externalIP', 'externalIPLocal'] as const;
+  const known = [
+    'KUBE-LOAD-BALANCER',
+    'KUBE-CLUSTER-IP',
+    'KUBE-EXTERNAL-IP',
+    'KUBE-EXTERNAL-IP-LOCAL',
+  ] as const;
   return [
     ...known.map((id) => sets.plain(id, DIALLED, target.return)),
-    sets.plain('healthCheckNodePort', ['dst'], target.return),
-    rule([match.state('NEW'), sets.match('ipvsIPs', ['dst'])], target.reject),
+    sets.plain('KUBE-HEALTH-CHECK-NODE-PORT', ['dst'], target.return),
+    rule([match.state('NEW'), sets.match('KUBE-IPVS-IPS', ['dst'])], target.reject),
   ];
 }
 

@@ -143,7 +143,7 @@ describe('a plan with a range of no bits, which sets refuse: two halves', () => 
       { ...(plan as ServicePortPlan), frontends: [frontend] },
       { family, scheduler: 'rr', nodePortIps: [], nodeIps: [] },
     );
-    const entries = members.filter(({ set }) => set === 'loadBalancerSourceCidr');
+    const entries = members.filter(({ set }) => set === 'KUBE-LOAD-BALANCER-SOURCE-CIDR');
     expect(entries.map(({ entry }) => entryKey(entry))).toEqual(
       halves[family].map((half) => `${address},tcp:80,${half}`),
     );

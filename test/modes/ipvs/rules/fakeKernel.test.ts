@@ -26,7 +26,13 @@ const endpoint = (kind: 'newDestination' | 'setDestination'): IpvsEdit => ({
   weight: 1,
   was: undefined,
 });
-const REMOVED: IpvsEdit = { kind: 'deleteDestination', server: SERVER, destination: DESTINATION, was: 1 };
+const REMOVED: IpvsEdit = {
+  kind: 'deleteDestination',
+  server: SERVER,
+  destination: DESTINATION,
+  weight: 0,
+  was: 1,
+};
 const NEW: IpvsEdit = { kind: 'newServer', server: attributes() };
 const bind: IpvsEdit = { kind: 'bind', ip: ip('10.96.0.1') };
 const unbind: IpvsEdit = { kind: 'unbind', ip: ip('10.96.0.1') };

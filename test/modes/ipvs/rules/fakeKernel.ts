@@ -5,7 +5,7 @@
 import { hostPort, type Ip } from '../../../../src/model/ip.ts';
 import { type Destination, type ServerKey, serverKey } from '../../../../src/modes/ipvs/rules/compile.ts';
 import type {
-  DestinationState,
+  KernelDestination,
   IpvsEdit,
   EditOutcome,
   IpvsClient,
@@ -79,7 +79,7 @@ export class FakeIpvsKernel implements IpvsClient {
     return [...this.servers.values()].map(({ attributes }) => attributes);
   }
 
-  async readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly DestinationState[])[]> {
+  async readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly KernelDestination[])[]> {
     return servers.map((server) => {
       const known = this.servers.get(serverKey(server))?.destinations.values() ?? [];
       return [...known].map(({ destination: { ip, port, key }, weight, connections }) => ({
@@ -87,7 +87,8 @@ export class FakeIpvsKernel implements IpvsClient {
         port,
         key,
         weight,
-        connections,
+        activeConnections: connections,
+        inactiveConnections: 0,
       }));
     });
   }
@@ -202,7 +203,7 @@ export class FakeIpvsKernel implements IpvsClient {
       this.device = { type: 'dummy', addresses: new Set(), isBroken: false };
       return DONE;
     }
-    if (edit.kind === 'dropDevice') {
+    if (!('ip' in edit)) {
       const outcome = this.device ? DONE : ABSENT;
       this.device = undefined;
       return outcome;
