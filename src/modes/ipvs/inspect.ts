@@ -18,7 +18,6 @@ import type { KernelDifference, KernelReader, WalkResult } from '../kernelRules.
 import { dumpHeader, type DumpFields, readDump } from '../dump.ts';
 import { channelsOf, NetlinkIpvsClient } from './client.ts';
 import { printDestinationLine, printServerLine } from './print.ts';
-import { Changeset } from './rules/changeset.ts';
 import {
   DEVICE,
   type IpvsEdit,
@@ -35,7 +34,7 @@ import {
   type VirtualServerOptions,
   virtualServerOptions,
 } from './rules/compile.ts';
-import { DesiredState } from './rules/desiredState.ts';
+import { Changeset, DesiredState } from './rules/desiredState.ts';
 import { editName, objectOf, ownersOf, VERBS } from './rules/outcomes.ts';
 import { compareKernel, readSets } from './rules/resync.ts';
 import { ipvsLayout, ruleOptions } from './rules/rules.ts';

@@ -16,7 +16,6 @@ import { systemClock } from '../../time/systemClock.ts';
 import { forEachSliced, runSliced, TimeSlice } from '../../time/timeSlice.ts';
 import type { IptablesClient } from '../iptables/client.ts';
 import { IptablesSync } from '../iptables/sync.ts';
-import { Changeset, GracefulTermination } from './rules/changeset.ts';
 import type { IpvsClient, IpvsEdit } from './rules/client.ts';
 import {
   compileVirtualServers,
@@ -24,11 +23,11 @@ import {
   type VirtualServerOptions,
   virtualServerOptions,
 } from './rules/compile.ts';
-import { DesiredState } from './rules/desiredState.ts';
+import { Changeset, DesiredState } from './rules/desiredState.ts';
 import { objectOf, Outcomes, ownersOf } from './rules/outcomes.ts';
 import { compareKernel, type Comparison } from './rules/resync.ts';
 import { ipvsLayout, ruleOptions } from './rules/rules.ts';
-import { capacityFor, growSet, type SetId } from './rules/sets.ts';
+import { GracefulTermination } from './rules/termination.ts';
 
 interface IpvsSyncOptions {
   /** For the rules that match the sets. */

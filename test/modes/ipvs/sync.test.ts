@@ -110,3 +110,20 @@ test('what another program changed is repaired with the part that it is in, also
   sync.requestFull();
   expect(await write()).toMatchObject({ kind: 'full', commits: 0, repaired: [] });
 });
+
+test('a set that is full is made again in twice the size, and what it refused is served', async () => {
+  const { world, kernel, write } = await settled();
+  const name = 'KUBE-CLUSTER-IP';
+  const set = kernel.sets.get(name);
+  if (set) set.capacity = set.entries.size;
+  world.tell(['a/new 10.96.1.7 80']);
+  const refused = await write();
+  expect([...refused.refused.values()].map(({ message }) => message)).toEqual([
+    `create entry 10.96.1.7,tcp:80 of set ${name}: IPSET_ERR_HASH_FULL`,
+  ]);
+  world.tell(['a/new 10.96.1.7 80 affinity=60']);
+  expect((await write()).refused.size).toBe(0);
+  expect(kernel.sets.get(name)?.entries.has('10.96.1.7,tcp:80')).toBe(true);
+  expect(kernel.sets.get(name)?.capacity).toBe(2 * (set?.capacity ?? 0));
+  expect(kernel.sets.has('KUBE-GROWING')).toBe(false);
+});

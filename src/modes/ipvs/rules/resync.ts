@@ -4,7 +4,6 @@
  */
 import { JunctionError } from '../../../errors.ts';
 import type { Family } from '../../../model/ip.ts';
-import type { Changeset } from './changeset.ts';
 import {
   DEVICE,
   type IpvsSource,
@@ -13,7 +12,7 @@ import {
   type ServerAttributes,
 } from './client.ts';
 import { type ServerKey, serverKey } from './compile.ts';
-import type { DesiredState } from './desiredState.ts';
+import type { Changeset, DesiredState } from './desiredState.ts';
 import { capacityFor, entryKey, growSet, IPSETS, SET_IDS, type SetId, setName } from './sets.ts';
 
 /** Reading more at a time would hold up everything else. */
