@@ -1,6 +1,6 @@
 /** Reads rules, sets, virtual servers and addresses of the IPVS mode for questions. Changes nothing. */
 import { isJunctionError } from '../../errors.ts';
-import { type Cidr, cidrContains, type Family, hostPort, type Ip } from '../../model/ip.ts';
+import { type Cidr, type Family, hostPort, type Ip } from '../../model/ip.ts';
 import { PROTOCOLS } from '../../model/objects.ts';
 import { IPSET_TYPES } from '../../netlink/ipset.ts';
 import { NetlinkSockets } from '../../netlink/sockets.ts';
@@ -98,38 +98,26 @@ export class IpvsReader implements KernelReader {
     const { client, settings } = this.#options;
     const { family } = options;
     const changes = new Changeset(family);
-    const taken: KernelDifference[] = [];
-    const isExcluded = ({ ip }: ServerKey): boolean =>
-      settings.excludeCIDRs.some((cidr) => cidrContains(cidr, ip));
+    const found: KernelDifference[] = [];
     const nodeIps = new Set(options.nodeIps);
-    for await (const compare of compareKernel({ client, family, desired, nodeIps, isExcluded }))
-      taken.push(...(await this.#unlessTaken(() => this.#runSliced(compare(changes)))));
+    const { excludeCIDRs } = settings;
+    for await (const compare of compareKernel({ client, family, desired, nodeIps, excludeCIDRs }))
+      await this.#runSliced(compare(changes)).catch((error: unknown) => {
+        // Another program has a set, or a link, of our name.
+        if (!isJunctionError(error, 'IPSET_TAKEN') && !isJunctionError(error, 'DEVICE_TAKEN')) throw error;
+        found.push({ kind: 'different', object: 'IPVS', text: error.message });
+      });
     const growing = growingName(family);
     const all = changes.edits.filter((edit) => !('set' in edit && edit.set === growing));
     const edits = all.slice(0, MAX_DIFFERENCES);
     const owners = await this.#runSliced(ownersOf(new Set(edits.map(editName)), plan.servicePorts, options));
-    const differences = edits.map((edit) => {
+    for (const edit of edits) {
       const [servicePort] = owners.get(editName(edit)) ?? [];
-      return { ...differenceOf(edit), ...(servicePort !== undefined && { servicePort }) };
-    });
-    const left = all.length - edits.length;
-    if (left === 0) return [...taken, ...differences];
-    return [
-      ...taken,
-      ...differences,
-      { kind: 'different', object: 'IPVS', text: `and ${left} differences more` },
-    ];
-  }
-
-  /** Another program has a set, or a link, of our name. */
-  async #unlessTaken(work: () => Promise<unknown>): Promise<readonly KernelDifference[]> {
-    try {
-      await work();
-      return [];
-    } catch (error) {
-      if (!isJunctionError(error, 'IPSET_TAKEN') && !isJunctionError(error, 'DEVICE_TAKEN')) throw error;
-      return [{ kind: 'different', object: 'IPVS', text: error.message }];
+      found.push({ ...differenceOf(edit), ...(servicePort !== undefined && { servicePort }) });
     }
+    const left = all.length - edits.length;
+    if (left > 0) found.push({ kind: 'different', object: 'IPVS', text: `and ${left} differences more` });
+    return found;
   }
 
   async dump(): Promise<unknown> {

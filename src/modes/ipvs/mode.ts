@@ -1,7 +1,5 @@
 /** The IPVS mode: kernel settings, netlink, and a watch over addresses and the device. */
 import { toSettings } from '../../config/settings.ts';
-import { CHAINS } from '../iptables/rules/names.ts';
-import type { IptablesClient } from '../iptables/client.ts';
 import { channelsOf, NetlinkIpvsClient, requireIpvs } from './client.ts';
 import { IpvsReader } from './inspect.ts';
 import { applyIpvsSysctls, applyTimeouts } from './settings.ts';
@@ -10,7 +8,6 @@ import { AddressWatch } from '../addressWatch.ts';
 import { ConntrackTable } from '../../netlink/conntrack.ts';
 import { NETLINK_NETFILTER } from '../../netlink/socket.ts';
 import { NetlinkSockets } from '../../netlink/sockets.ts';
-import type { Log } from '../../log/log.ts';
 import { NODE_ADDRESSES } from '../../proxy/syncRunner.ts';
 import { clientOf, openFamilies } from '../iptables/families.ts';
 import { TablesReader } from '../iptables/tablesReader.ts';
@@ -83,7 +80,7 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
         }),
         flows: new ConntrackTable(family, sockets.channel(NETLINK_NETFILTER)),
         localIps: () => watch.localIps(family),
-        ready: () => Promise.all([removeCanary(iptables, log), stale.ready(family)]),
+        ready: () => stale.ready(family),
       };
     },
     connections: async () => {
@@ -98,14 +95,4 @@ export async function openIpvsMode(options: ModeOptions): Promise<Mode> {
       await sockets.close();
     },
   };
-}
-
-/** What the iptables mode watches; this mode has no use for it. Each deletion starts a program. */
-async function removeCanary(client: IptablesClient, log: Log): Promise<void> {
-  try {
-    if (!(await client.deleteChain('mangle', CHAINS.canary))) return;
-    for (const table of ['nat', 'filter'] as const) await client.deleteChain(table, CHAINS.canary);
-  } catch (error) {
-    log.warn('Cannot remove a chain that the iptables mode left', { chain: CHAINS.canary, err: error });
-  }
 }

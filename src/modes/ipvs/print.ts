@@ -20,7 +20,7 @@ import {
 } from './rules/compile.ts';
 import { DesiredState } from './rules/desiredState.ts';
 import { ipvsLayout, ruleOptions } from './rules/rules.ts';
-import { capacityFor, entryKey, SET_IDS, type SetId, setName, IPSETS } from './rules/sets.ts';
+import { capacityFor, SET_IDS, type SetId, setName, IPSETS } from './rules/sets.ts';
 
 interface IpvsText {
   /** For `ipset restore -exist`. Sets are emptied first, so that a second time leaves the same. */
@@ -64,21 +64,23 @@ export function desiredStateOf(plan: Plan, options: VirtualServerOptions): Desir
 }
 
 export function printDesiredState(desired: DesiredState, family: Family): IpvsText {
-  return {
-    ipset: join(setLines(desired, family)),
-    ipvsadm: join(serverLines(desired)),
-    ip: join(addressLines(desired)),
-  };
+  const ipset: string[] = [];
+  for (const id of SET_IDS)
+    ipset.push(createLine(id, family, desired.sizeOf(id)), `flush ${setName(id, family)}`);
+  for (const id of SET_IDS)
+    for (const [key] of desired.entriesOf(id)) ipset.push(`add ${setName(id, family)} ${key}`);
+  const ipvsadm: string[] = [];
+  for (const [, server] of desired.servers()) {
+    ipvsadm.push(printServerLine(server));
+    for (const { key } of server.destinations) ipvsadm.push(printDestinationLine(server, key, 1));
+  }
+  const ip = [`link add name ${DEVICE} type dummy`];
+  for (const address of desired.boundIps()) ip.push(`address replace ${hostCidr(address)} dev ${DEVICE}`);
+  return { ipset: textOf(ipset), ipvsadm: textOf(ipvsadm), ip: textOf(ip) };
 }
 
-function* setLines(desired: DesiredState, family: Family): Generator<string> {
-  for (const id of SET_IDS) {
-    const size = desired.sizeOf(id);
-    yield createLine(id, family, size);
-    yield `flush ${setName(id, family)}`;
-  }
-  for (const id of SET_IDS)
-    for (const [, entry] of desired.entriesOf(id)) yield `add ${setName(id, family)} ${entryKey(entry)}`;
+function textOf(lines: readonly string[]): string {
+  return lines.map((line) => `${line}\n`).join('');
 }
 
 function createLine(id: SetId, family: Family, size: number): string {
@@ -86,24 +88,6 @@ function createLine(id: SetId, family: Family, size: number): string {
   const head = `create ${setName(id, family)} ${type}`;
   if (type === 'bitmap:port') return `${head} range 0-65535`;
   return `${head} family ${family === 'IPv4' ? 'inet' : 'inet6'} hashsize 1024 maxelem ${capacityFor(size)}`;
-}
-
-function* serverLines(desired: DesiredState): Generator<string> {
-  for (const [, server] of desired.servers()) {
-    yield printServerLine(server);
-    for (const { key } of server.destinations) yield printDestinationLine(server, key, 1);
-  }
-}
-
-function* addressLines(desired: DesiredState): Generator<string> {
-  yield `link add name ${DEVICE} type dummy`;
-  for (const ip of desired.boundIps()) yield `address replace ${hostCidr(ip)} dev ${DEVICE}`;
-}
-
-function join(lines: Iterable<string>): string {
-  let text = '';
-  for (const line of lines) text += `${line}\n`;
-  return text;
 }
 
 const SERVER_OPTIONS: Readonly<Record<Protocol, string>> = { TCP: '-t', UDP: '-u', SCTP: '--sctp-service' };

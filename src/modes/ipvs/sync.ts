@@ -5,7 +5,7 @@
  * nobody expected, and on request; then part by part, and a change that comes meanwhile is written before the next part.
  */
 import { deepEqual } from '../../model/equal.ts';
-import { type Cidr, cidrContains, type Ip } from '../../model/ip.ts';
+import type { Cidr, Ip } from '../../model/ip.ts';
 import type { ServicePortId } from '../../model/serviceTracker.ts';
 import type { Plan, ServicePortPlan } from '../../plan/types.ts';
 import type { KernelWriter } from '../../proxy/proxier.ts';
@@ -237,13 +237,7 @@ export class IpvsSync implements KernelWriter {
 
   #compareKernel({ settings: { family } }: Round): AsyncGenerator<Comparison, void> {
     const { client, excludeCIDRs } = this.#options;
-    return compareKernel({
-      client,
-      family,
-      desired: this.#desired,
-      nodeIps: this.#nodeIps,
-      isExcluded: ({ ip }) => excludeCIDRs.some((cidr) => cidrContains(cidr, ip)),
-    });
+    return compareKernel({ client, family, desired: this.#desired, nodeIps: this.#nodeIps, excludeCIDRs });
   }
 
   async #write(round: Round, changes: Changeset): Promise<Outcomes> {

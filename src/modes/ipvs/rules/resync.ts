@@ -3,7 +3,7 @@
  * other programs changed. Between two parts a sync may write a change first.
  */
 import { JunctionError } from '../../../errors.ts';
-import type { Family } from '../../../model/ip.ts';
+import { type Cidr, cidrContains, type Family } from '../../../model/ip.ts';
 import {
   DEVICE,
   type IpvsSource,
@@ -11,7 +11,7 @@ import {
   type KernelIpset,
   type ServerAttributes,
 } from './client.ts';
-import { type ServerKey, serverKey } from './compile.ts';
+import { serverKey } from './compile.ts';
 import type { Changeset, DesiredState } from './desiredState.ts';
 import { capacityFor, entryKey, growSet, IPSETS, SET_IDS, type SetId, setName } from './sets.ts';
 
@@ -24,15 +24,15 @@ export interface ComparisonOptions {
   readonly desired: DesiredState;
   /** The node's own: by these a virtual server of a node port is known. */
   readonly nodeIps: ReadonlySet<string>;
-  /** A virtual server that nothing wants stays all the same. */
-  readonly isExcluded: (server: ServerKey) => boolean;
+  /** Virtual servers in these ranges are never deleted. */
+  readonly excludeCIDRs: readonly Cidr[];
 }
 
 /** A part of the kernel as it was just read. Adds what has to change, step by step. */
 export type Comparison = (changes: Changeset) => Generator<void>;
 
 export async function* compareKernel(options: ComparisonOptions): AsyncGenerator<Comparison, void> {
-  const { client, family, desired, nodeIps, isExcluded } = options;
+  const { client, family, desired, nodeIps, excludeCIDRs } = options;
   const device = await client.readDevice();
   yield (changes) => compareDevice(device, desired, changes);
   const sets = new Map<string, KernelIpset>();
@@ -55,7 +55,7 @@ export async function* compareKernel(options: ComparisonOptions): AsyncGenerator
   const isKnown = (key: string): boolean => desired.server(key) !== undefined;
   const bound = device.state === 'present' ? device.addresses : [];
   const servers = ourServers(await client.readServers(), { family, sets, bound, nodeIps }, isKnown);
-  yield (changes) => compareServers(servers, desired, changes, isExcluded);
+  yield (changes) => compareServers(servers, desired, changes, excludeCIDRs);
   for (let from = 0; from < servers.length; from += SERVERS_PER_PART) {
     const some = servers.slice(from, from + SERVERS_PER_PART);
     const destinations = await client.readDestinations(some);
@@ -122,14 +122,15 @@ function* compareServers(
   existing: readonly ServerAttributes[],
   desired: DesiredState,
   changes: Changeset,
-  isExcluded: (server: ServerKey) => boolean,
+  excludeCIDRs: readonly Cidr[],
 ): Generator<void> {
   const there = new Set<string>();
   for (const server of existing) {
     const key = serverKey(server);
     const wanted = desired.server(key);
     there.add(key);
-    if (wanted || !isExcluded(server)) changes.server(server, wanted);
+    const isExcluded = excludeCIDRs.some((cidr) => cidrContains(cidr, server.ip));
+    if (wanted || !isExcluded) changes.server(server, wanted);
     yield;
   }
   for (const [key, server] of desired.servers()) {

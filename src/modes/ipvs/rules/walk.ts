@@ -137,28 +137,24 @@ class IpvsRules implements KernelRules {
     if (!known)
       return [{ state, isMatch: this.isBound(key.ip), steps: () => [{ chain, text: 'no virtual server' }] }];
     const { server, destinations } = known;
-    const { scheduler, packets } = server;
-    const shares = sharesOf(known);
     const isPersistent = (server.flags & PERSISTENT) !== 0;
     const entryFor = (destination: KernelDestination): string => `${chain} -> ${destination.key}`;
-    const kept = isPersistent
-      ? shares.find(([destination]) => place.remembers?.(entryFor(destination)) ?? false)
-      : undefined;
-    const taken = kept ? [[kept[0], 1] as const] : shares;
-    const serverStep = { chain, text: printServer(server), packets };
+    const open = destinations.filter(({ weight }) => weight > 0);
+    const kept = isPersistent ? open.find((each) => place.remembers?.(entryFor(each))) : undefined;
+    const taken = kept ? [kept] : open;
+    const serverStep = { chain, text: printServer(server), packets: server.packets };
     if (taken.length === 0) {
       const found = destinations.map(printDestination);
       return [{ state, isMatch: true, verdict: { kind: 'reject' }, steps: () => [{ ...serverStep, found }] }];
     }
-    if (taken.length > 1 && !['rr', 'wrr', 'fo'].includes(scheduler))
-      note(`${chain}: ${chosenBy(scheduler)}`);
-    return taken.map(([destination, share]) => ({
+    if (taken.length > 1 && server.scheduler !== 'rr') note(`${chain}: ${chosenBy(server.scheduler)}`);
+    return taken.map((destination) => ({
       state: {
         ...state,
         destination: destination.ip,
         port: destination.port,
         virtualServer: { ip: key.ip, port: key.port },
-        probability: state.probability * share,
+        probability: state.probability / taken.length,
         byAffinity: kept !== undefined,
         learned: isPersistent ? [...state.learned, { name: entryFor(destination) }] : state.learned,
       },
@@ -192,28 +188,17 @@ function entryOf(name: string, sides: readonly string[], state: PacketState): Se
   }
 }
 
-/** Of the real servers that take new connections. Where it is not known which, each is as likely as the others. */
-function sharesOf({
-  server: { scheduler },
-  destinations,
-}: Balanced): readonly (readonly [KernelDestination, number])[] {
-  const open = destinations.filter(({ weight }) => weight > 0);
-  const most = open.reduce((weight, each) => Math.max(weight, each.weight), 0);
-  const taking = scheduler === 'fo' ? open.filter(({ weight }) => weight === most).slice(0, 1) : open;
-  const share = ({ weight }: KernelDestination): number => (scheduler === 'wrr' ? weight : 1);
-  const all = taking.reduce((sum, each) => sum + share(each), 0);
-  return taking.map((each) => [each, share(each) / all]);
-}
-
-const BY_HASH: Readonly<Record<string, string>> = {
-  sh: "the client's address",
-  dh: 'the dialled address',
-  mh: "the client's address and port",
+const CHOICES: Readonly<Record<string, string>> = {
+  wrr: 'their weights',
+  fo: 'their weights',
+  sh: "a hash of the client's address",
+  dh: 'a hash of the dialled address',
+  mh: "a hash of the client's address and port",
 };
 
+/** Where it is not known which, each is as likely as the others. */
 function chosenBy(scheduler: string): string {
-  const hashed = BY_HASH[scheduler];
-  const how = hashed === undefined ? 'their connections' : `a hash of ${hashed}`;
+  const how = CHOICES[scheduler] ?? 'their connections';
   return `the scheduler ${scheduler} chooses one of its real servers by ${how}; not evaluated`;
 }
 
