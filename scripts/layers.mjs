@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { ROOT } from './support/paths.mjs';
 
-const INSIDE = ['model', 'plan', 'rules', 'reconciler', 'time', 'explain'];
+const INSIDE = ['model', 'plan', 'rules', 'report', 'time', 'explain'];
 const TOOLS = ['errors.ts', 'faults.ts', 'version.ts', 'log', 'text'];
 const EDGES = ['netlink', 'system', 'sources', 'config', 'telemetry', 'proxy', 'modes'];
 /** A folder may import itself and these, all of which stand before it. */
@@ -16,8 +16,8 @@ const MAY_IMPORT = {
   time: [],
   model: ['text'],
   plan: ['model'],
-  reconciler: ['model', 'plan'],
-  rules: ['model', 'plan', 'time', 'reconciler', 'errors.ts'],
+  report: ['model', 'plan'],
+  rules: ['model', 'plan', 'time', 'report', 'errors.ts'],
   explain: ['model', 'plan', 'rules', 'time', 'text', 'errors.ts'],
   diff: ['model', 'plan', 'rules', 'explain', 'text'],
   system: ['model', 'plan', 'time', ...TOOLS],
@@ -38,7 +38,7 @@ const MAY_IMPORT = {
   page: ['model', 'plan', 'explain', 'text'],
 };
 
-const PURE = new Set(['text', 'model', 'plan', 'rules', 'reconciler', 'time', 'explain', 'diff']);
+const PURE = new Set(['text', 'model', 'plan', 'rules', 'report', 'time', 'explain', 'diff']);
 /** The one file beside pure ones that is there to be impure. */
 const EDGE = 'src/time/systemClock.ts';
 /** Names of chains are hashes, and a hash is pure. */
@@ -48,8 +48,8 @@ const IMPURE =
   /\bDate\b(?!\.parse\b|\([^)])|\bMath\.random\b|\bprocess\b|\bset(?:Timeout|Interval|Immediate)\b|\bperformance\b|\bcrypto\b|\bfetch\(|\bconsole\b|\bglobalThis\b|\bimport\.meta\b/;
 /** What is pure of a mode, and what of the proxy is pure and used by all modes. */
 const RULES =
-  /^src\/modes\/(?:\w+\/(?:rules\/|reconcile\.ts)|iptables\/sync\.ts|(?:walk|kernelRules|kernelReader|matches|deviations)\.ts)/;
-const RECONCILER = /^src\/proxy\/(?:reconciler|report|retryDelay|syncGate)\.ts/;
+  /^src\/modes\/(?:\w+\/rules\/|iptables\/sync\.ts|(?:walk|kernelRules|matches|deviations)\.ts)/;
+const REPORT = /^src\/proxy\/report\.ts/;
 const IMPORT = /(?:\bfrom\s+|\bimport\s+|\bimport\(\s*|\brequire\(\s*)(['"])([^'"\n]+)\1/g;
 const COMMENT_OR_STRING = /\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/gm;
 
@@ -57,7 +57,7 @@ const COMMENT_OR_STRING = /\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$|'(?:[^'\\\n]|\\.)*'
 function roomOf(path) {
   if (/^(?:lab|page)\//.test(path)) return path.split('/')[0];
   if (RULES.test(path)) return 'rules';
-  if (RECONCILER.test(path)) return 'reconciler';
+  if (REPORT.test(path)) return 'report';
   return path.split('/')[1] ?? path;
 }
 
