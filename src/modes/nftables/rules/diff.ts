@@ -50,13 +50,8 @@ export async function editsFor(
     const wanted = port.after ? after(port.after) : NO_ELEMENTS;
     counts.add(wanted); // first: what both use is not idle in between
     counts.remove(old, now());
-    const isReplaced = old.elements.length > 0 && wanted.elements.length > 0;
-    const { removes, adds } = isReplaced
-      ? await runSliced(diffElements(old.elements, wanted.elements), timeSlice)
-      : { removes: old.elements, adds: wanted.elements };
-    edits.push({ owner: id, removes, adds });
-    const pause = isReplaced ? undefined : timeSlice?.pause();
-    if (pause) await pause;
+    const steps = diffElements(old.elements, wanted.elements);
+    edits.push({ owner: id, ...(await runSliced(steps, timeSlice)) });
   }
   edits.push({ owner: undefined, ...counts.takeChanges() });
   return edits;
