@@ -44,12 +44,15 @@ export const BAD_START = onStage('bad input', {
   },
 });
 
-export const BAD_INPUT = onStage('bad input', {
+/** Ends what runs: before a test that starts it with other flags. */
+export const BAD_SCHEDULER = onStage('bad input', {
   'a scheduler that the kernel lacks: it names the module, and ends before it writes': async (stage) => {
     await stage.daemon.end('SIGKILL');
     await endsUntouched(stage, [...IPVS_FLAGS, '--ipvs-scheduler=nosuch'], /ip_vs_nosuch/);
   },
+});
 
+export const BAD_INPUT = onStage('bad input', {
   'a link of another kind that takes the place of ours: it says so, and ours returns when that is gone':
     async (stage) => {
       await stage.serve(WORLD);

@@ -56,7 +56,9 @@ export const DRAINING = onStage('draining', {
       same(await asked(session), 'pod-a');
       await session.close();
     },
+});
 
+export const DRAIN_LIMIT = onStage('draining', {
   'with a limit, connections that are still open then are cut': async (stage) => {
     const pod = stage.lab.host('pod-b');
     await stage.serve(world('ac'), LIMITED);

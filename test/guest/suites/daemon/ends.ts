@@ -5,7 +5,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { manifests } from '../../../e2e/cluster.ts';
 import { foreignOnly } from '../../daemon/foreign.ts';
-import { IPVS_FLAGS } from '../../daemon/guestDaemon.ts';
 import { kernelWords } from '../../daemon/kernelWords.ts';
 import { becomes, same } from '../../daemon/mismatch.ts';
 import { ONE_OF_EACH_KIND } from '../../daemon/oneOfEachKind.ts';
@@ -14,8 +13,6 @@ import { answerers, asked, sessionTo } from '../../daemon/traffic.ts';
 import { LIMITED } from './draining.ts';
 
 const API = '10.96.20.1';
-/** So long after it said that it begins. At each write: test/contract/steps/restarts.steps. */
-const START_DELAY_MS = 300;
 const CHANGE_DELAY_MS = 150;
 
 /** Most of it goes, some of it stays, and something else comes. */
@@ -33,18 +30,8 @@ const CLEAN_UP = onStage('clean-up', {
   },
 });
 
+/** At writes of a start: test/contract/steps/restarts.steps. */
 const KILL = onStage('kill -9', {
-  'during a first start: the next one ends where an undisturbed one does': async (stage) => {
-    const undisturbed = await stage.undisturbed();
-    await stage.clear();
-    const program = await stage.launch(ONE_OF_EACH_KIND, IPVS_FLAGS);
-    await program.says('Syncing ipvs rules');
-    await sleep(START_DELAY_MS);
-    await program.end('SIGKILL');
-    await stage.serve(ONE_OF_EACH_KIND);
-    same(await stage.words(), undisturbed);
-  },
-
   'during a change: the next start ends there too, with all weights 1 and open connections unbroken': async (
     stage,
   ) => {

@@ -3,9 +3,9 @@
  * want the same flags come one after another.
  */
 import type { GuestSuite } from '../../suite.ts';
-import { BAD_INPUT, BAD_START } from './badInput.ts';
+import { BAD_INPUT, BAD_SCHEDULER, BAD_START } from './badInput.ts';
 import { COMMANDS } from './commands.ts';
-import { DRAINING } from './draining.ts';
+import { DRAIN_LIMIT, DRAINING } from './draining.ts';
 import { ENDS } from './ends.ts';
 import { FLOWS } from './flows.ts';
 import { MODES } from './modes.ts';
@@ -21,6 +21,8 @@ export const IPVS_DAEMON: GuestSuite = {
     ...COMMANDS,
     ...FLOWS,
     ...DRAINING,
+    ...BAD_SCHEDULER,
+    ...DRAIN_LIMIT,
     ...ENDS,
     ...BAD_INPUT,
     ...MODES,
