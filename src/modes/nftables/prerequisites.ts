@@ -112,9 +112,12 @@ function familyCheck(machine: Machine, trial: FamilyTrial, otherWorks: boolean):
 }
 
 async function ownershipCheck(machine: Machine, family: Family): Promise<Check> {
-  const trial = await machine.tryTable(family, [{ kind: 'addTable', isOwned: true }]);
   const subject = `nftables: ${OWNERSHIP}, ${family}`;
-  if (trial.state === 'done') return present(subject, OWNERSHIP_NEED, 'the kernel protects the table');
+  const lasting = await machine.tryTable(family, [{ kind: 'addTable', isOwned: true, isPersistent: true }]);
+  if (lasting.state === 'done') return present(subject, OWNERSHIP_NEED, 'the kernel protects the table');
+  const trial = await machine.tryTable(family, [{ kind: 'addTable', isOwned: true }]);
+  if (trial.state === 'done')
+    return present(subject, OWNERSHIP_NEED, 'the kernel protects the backstop; the table, from Linux 6.9 on');
   const found = `the kernel refuses it (${trial.reason})`;
   return absent(
     subject,
