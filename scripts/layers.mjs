@@ -47,8 +47,7 @@ const HASHES = 'src/modes/iptables/rules/names.ts';
 const IMPURE =
   /\bDate\b(?!\.parse\b|\([^)])|\bMath\.random\b|\bprocess\b|\bset(?:Timeout|Interval|Immediate)\b|\bperformance\b|\bcrypto\b|\bfetch\(|\bconsole\b|\bglobalThis\b|\bimport\.meta\b/;
 /** What is pure of a mode, and what of the proxy is pure and used by all modes. */
-const RULES =
-  /^src\/modes\/(?:\w+\/rules\/|iptables\/sync\.ts|(?:walk|kernelRules|matches|deviations)\.ts)/;
+const RULES = /^src\/modes\/(?:\w+\/rules\/|iptables\/sync\.ts|(?:walk|kernelRules|matches|deviations)\.ts)/;
 const REPORT = /^src\/proxy\/report\.ts/;
 const IMPORT = /(?:\bfrom\s+|\bimport\s+|\bimport\(\s*|\brequire\(\s*)(['"])([^'"\n]+)\1/g;
 const COMMENT_OR_STRING = /\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/gm;
