@@ -210,7 +210,7 @@ describe.each<Variant>(['nft', 'legacy'])('iptables-%s', (variant) => {
     async (family) => {
       node ??= await LabNode.start(lab().host('node1'), { layout: 'current', variant, lockPath });
       await node.apply(WEB);
-      const reader = node.reader(family);
+      const reader = node.reader(family, { byChain: true });
       const plan = node.plan(family);
       const compared = (): ReturnType<typeof reader.compare> => reader.compare(plan);
       expect(await compared()).toEqual([]);

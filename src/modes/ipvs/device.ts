@@ -76,13 +76,16 @@ export class DeviceWatch {
   }
 
   onLink(type: number, payload: Uint8Array): void {
-    const { name, index, flags } = decodeLink(payload);
+    const { name, index, kind, flags } = decodeLink(payload);
     if (name !== DEVICE) return;
     const isKnown = this.#index === index;
     const wasUp = this.#isUp;
     this.#index = type === RTM_DELLINK ? undefined : index;
     this.#isUp = isUp(flags);
-    if (type === RTM_DELLINK || (isKnown && this.#isUp !== wasUp)) this.notifyAll(`link ${DEVICE}`);
+    // Another program made a link of our name, between the end of ours and its repair.
+    const isForeign = !isKnown && kind !== 'dummy';
+    if (type === RTM_DELLINK || isForeign || (isKnown && this.#isUp !== wasUp))
+      this.notifyAll(`link ${DEVICE}`);
   }
 
   onAddress(type: number, { family, ip, scope }: LinkAddress): void {
