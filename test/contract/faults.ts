@@ -14,8 +14,8 @@ export class Faults {
   losesNextAnswer = false;
   /** After so many writes the process is dead. */
   stopsAfter = Number.POSITIVE_INFINITY;
-  /** After each write that took effect. */
-  onWrite: () => void = () => {};
+  /** After each write that took effect, and before the next begins. */
+  onWrite: () => unknown = () => {};
 
   refuses(write: string, isDeletion: boolean): boolean {
     if (this.refused === 'everything') return true;
@@ -28,9 +28,9 @@ export class Faults {
   }
 
   /** True: the answer to this write is lost. */
-  written(): boolean {
+  async written(): Promise<boolean> {
     this.stopsAfter--;
-    this.onWrite();
+    await this.onWrite();
     const isLost = this.losesNextAnswer;
     this.losesNextAnswer = false;
     return isLost;
@@ -47,7 +47,7 @@ export function faultyNft(tables: NftTables, faults: Faults): NftTables {
     );
     if (isRefused) return { state: 'refused', name: 'ENOMEM', operation: undefined };
     const outcome = await tables.commit(parts);
-    if (outcome.state === 'done' && faults.written()) throw new Error('the answer was lost');
+    if (outcome.state === 'done' && (await faults.written())) throw new Error('the answer was lost');
     return outcome;
   };
   return {
@@ -75,7 +75,7 @@ export function faultyIpvs(client: IpvsClient, faults: Faults): IpvsClient {
           continue;
         }
         outcomes.push(...(await client.apply([edit])));
-        if (faults.written()) throw new Error('the answer was lost');
+        if (await faults.written()) throw new Error('the answer was lost');
       }
       return outcomes;
     },
@@ -98,7 +98,7 @@ export function faultyRunner(runner: CommandRunner, faults: Faults): CommandRunn
     );
     if (refused >= 0) return ended(4, `line ${refused + 1}: RULE_APPEND failed (Cannot allocate memory)\n`);
     const result = await runner(argv, options);
-    if (result.code !== 0 || !faults.written()) return result;
+    if (result.code !== 0 || !(await faults.written())) return result;
     return { ...ended(0, ''), code: null, signal: 'SIGKILL' };
   };
 }

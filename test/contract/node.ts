@@ -80,7 +80,6 @@ export class ContractNode implements DrivenNode {
   #watched: readonly Row[] = [];
   /** What a watched packet met while something was written. */
   #gaps: string[] = [];
-  #watching: Promise<void> = Promise.resolve();
 
   readonly isProtected: boolean;
   readonly settleMs = 0;
@@ -191,7 +190,6 @@ export class ContractNode implements DrivenNode {
 
   async #outcomeOf(call: (plan: World['plan']) => Promise<SyncReport>): Promise<Outcome> {
     const outcome = await this.#attempt(call);
-    await this.#watching;
     const gaps = this.#gaps.splice(0);
     if (gaps.length > 0) throw new Error(`while it was written:\n${gaps.join('\n')}`);
     return outcome;
@@ -208,15 +206,12 @@ export class ContractNode implements DrivenNode {
     }
   }
 
-  /** In memory this is done before the next write begins. */
-  #lookAtWatched(): void {
+  async #lookAtWatched(): Promise<void> {
     if (this.#watched.length === 0) return;
     const rows = this.#watched;
-    this.#watching = Promise.all([this.#watching, this.#side.packets(rows, this.#world)]).then(([, seen]) => {
-      for (const [index, text] of seen.entries()) {
-        const mayPass = rows[index]?.fate.verdict === 'pass' && text.endsWith('-> pass');
-        if (!mayPass && /-> (?:drop|reject|pass|delivered)\b/.test(text)) this.#gaps.push(text);
-      }
-    });
+    for (const [index, text] of (await this.#side.packets(rows, this.#world)).entries()) {
+      const mayPass = rows[index]?.fate.verdict === 'pass' && text.endsWith('-> pass');
+      if (!mayPass && /-> (?:drop|reject|pass|delivered)\b/.test(text)) this.#gaps.push(text);
+    }
   }
 }
