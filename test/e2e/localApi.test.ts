@@ -292,20 +292,30 @@ describe.each(MODES)('a running daemon in %s mode', (mode, ...flags) => {
   });
 
   test('of very many events the last thousand are kept, and who reads too slowly learns what is lost', async () => {
+    let text = '';
     const slow = createConnection({ path: socket() });
-    slow.pause().write('GET /v1/watch HTTP/1.1\r\nHost: x\r\n\r\n');
+    slow.setEncoding('utf8').on('data', (chunk: string) => void (text += chunk));
+    slow.write('GET /v1/watch HTTP/1.1\r\nHost: x\r\n\r\n');
     const many = Array.from({ length: 1200 }, (_, index) => ({
       name: `many-${index}`,
       ip: `10.96.${10 + (index >> 8)}.${index & 255}`,
-      extra: '  externalIPs: [203.0.113.9]',
       pods: '',
     }));
+    await write(api('a'), WEB);
+    await eventually('the stream', () => text.includes('shop/api'));
+    slow.pause();
+    // However many of them the buffers of the socket take.
     await running().apply(manifests(many));
     await running().apply(manifests([api('ac')]));
-    let text = '';
-    slow.setEncoding('utf8').on('data', (chunk: string) => void (text += chunk));
+    await running().apply(
+      manifests(many.map((each) => ({ ...each, extra: '  externalIPs: [203.0.113.9]' }))),
+    );
+    await running().apply(manifests([api('ac')]));
     slow.resume();
-    await eventually('what is lost', () => /{"kind":"lost","at":\d+,"events":\d+}/.test(text));
+    await eventually(
+      () => `what is lost, after ${text.length} characters: ${text.slice(-500)}`,
+      () => /{"kind":"lost","at":\d+,"events":\d+}/.test(text),
+    );
     slow.destroy();
     expect(await answer('/v1/events')).toHaveLength(1000);
     expect(running().log.split('Another Service has this address already')).toHaveLength(1 + 20);
