@@ -387,7 +387,7 @@ export class IptablesClient {
   }
 }
 
-/** Of one chain, from what `-S` or a save prints. */
+/** The rules of one chain, from what `-S` or a save prints. */
 function appendedRules(
   text: string,
   chain: { readonly table: string; readonly name: string },

@@ -26,7 +26,7 @@ interface FamilyOptions extends Pick<ModeOptions, 'config' | 'log' | 'runner' | 
   readonly nft?: ((family: Family) => NftLook) | undefined;
 }
 
-/** Of all families; unset: the usual one. */
+/** The lock file of all families; `path` unset: the default one. */
 interface Lock {
   path: string | undefined;
 }

@@ -101,7 +101,7 @@ export interface NftLook {
   countRules(most: number): number;
 }
 
-/** Of this thread's network namespace. A kernel without nf_tables, or one that refuses, has none of it. */
+/** In this thread's network namespace. A kernel without nf_tables, or one that refuses, has no tables. */
 export function nftLook(family: Family): NftLook {
   const placeOf = (table: string): TablePlace => ({ family: family === 'IPv4' ? 'ip' : 'ip6', table });
   return {

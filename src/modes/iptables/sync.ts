@@ -89,7 +89,7 @@ export class IptablesSync {
     this.#rewrittenAt = this.#now();
   }
 
-  /** Of the last sync, also if it failed. */
+  /** How the last sync was attempted, also if it failed. */
   get attempt(): SyncAttempt {
     return this.#attempt;
   }

@@ -107,7 +107,7 @@ function isAmong(rules: readonly SharedRule[], { chain, rule }: SharedRule): boo
   return rules.some((other) => other.chain === chain && keyOfRule(other.rule) === keyOfRule(rule));
 }
 
-/** Of a chain that iptables cannot print, only its jumps are known. */
+/** Only the jumps of a chain that iptables cannot print are known. */
 function hasRule(rules: readonly TextRule[], { rule }: SharedRule): boolean {
   const key = keyOfRule(rule);
   return rules.some((each) => (each.isOpaque ? each.jump === jumpOf(rule) : each.key === key));

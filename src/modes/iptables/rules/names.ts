@@ -91,7 +91,7 @@ export function ruleProtocol(protocol: Protocol): 'tcp' | 'udp' | 'sctp' {
   return RULE_PROTOCOLS[protocol];
 }
 
-/** Of our rules in KUBE-FIREWALL. */
+/** Comments of our rules in KUBE-FIREWALL. */
 export const FIREWALL_COMMENTS: readonly string[] = [
   'block incoming localnet connections',
   'kubernetes firewall for dropping marked packets',

@@ -41,7 +41,7 @@ export class TextRule implements WalkRule {
   readonly text: string;
   readonly index: number;
   readonly packets: number | undefined;
-  /** Of a chain that iptables cannot print: only where it jumps to is known. */
+  /** For a chain that iptables cannot print: only where it jumps to is known. */
   readonly isOpaque: boolean;
   readonly #chain: RulePlace;
   #parsed: ParsedRule | undefined;

@@ -68,14 +68,14 @@ export function openConnections(states: readonly KernelDestination[]): number {
   return states.reduce((sum, each) => sum + each.activeConnections + each.inactiveConnections, 0);
 }
 
-/** Of one family. */
+/** Reads one family. */
 export interface IpvsSource {
   /** `undefined`: there is none of that name. */
   readSet(name: string): Promise<KernelIpset | undefined>;
   readDevice(): Promise<KernelDevice>;
   /** Everybody's. */
   readServers(): Promise<readonly KernelServer[]>;
-  /** Of each server; one that is not there has none. */
+  /** The destinations of each server; one that is not there has none. */
   readDestinations(servers: readonly ServerKey[]): Promise<readonly (readonly KernelDestination[])[]>;
 }
 
